@@ -1,0 +1,93 @@
+"""Entry point: find the subcommand's file, parse, call, turn errors into exit codes. Nothing else does the latter.
+
+A subcommand is one module in this package with ``configure(parser)`` and ``run(args, paths) -> int``; its name is
+added to COMMANDS below with one line of help. Modules are imported only when asked for.
+"""
+
+import argparse
+import importlib
+import sys
+from types import ModuleType
+
+from ringfence import __version__
+from ringfence.model.errors import BoxError, LedgerError, PolicyError, RingfenceError
+from ringfence.supervisor.paths import user_paths
+
+CLEAN, FAULT, USAGE, POLICY_INVALID = 0, 1, 2, 3
+ASKED, DENIED, ALTERED, CANNOT_ENFORCE, NOT_PROVEN, REFUSED, ROTATE = 10, 11, 12, 13, 14, 20, 21
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("init", "write a starting policy and fixtures, and trust them"),
+    "check": ("check", "run the policy's fixtures"),
+    "why": ("why", "show how a command is judged, and by which rule"),
+    "run": ("run", "decide a command and run it in a box"),
+    "policy": ("policy", "trust, lint, schema, diff, presets"),
+    "doctor": ("doctor", "what this host can enforce, and what is missing"),
+    "smoke": ("smoke", "probe a box before anything runs in one"),
+    "gauntlet": ("gauntlet", "put a sandbox through the hostile suite"),
+    "serve": ("serve", "run the supervisor in the foreground"),
+    "stop": ("stop", "end the supervisor"),
+    "teardown": ("teardown", "remove everything that boxes left"),
+    "mission": ("mission", "start, list, show, diff, commit, discard, end"),
+    "ledger": ("ledger", "show, verify, export, archive, purge, hold"),
+    "egress": ("egress", "the log of every connection tried"),
+    "promote": ("promote", "the gate before an agent's change is reviewed"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one subcommand and return its exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _dispatch(arguments)
+    except RingfenceError as error:
+        print(error, file=sys.stderr)
+        return exit_code(error)
+    except BrokenPipeError:
+        sys.stdout = None
+        return FAULT
+    except KeyboardInterrupt:
+        return 130
+
+
+def exit_code(error: RingfenceError) -> int:
+    """The exit code of a fault; an error that carries its own (``exit``) keeps it."""
+    own = getattr(error, "exit", None)
+    if isinstance(own, int):
+        return own
+    if isinstance(error, PolicyError):
+        return POLICY_INVALID
+    if isinstance(error, BoxError):
+        return CANNOT_ENFORCE
+    if isinstance(error, LedgerError) and error.code == "ledger-altered":
+        return ALTERED
+    return FAULT
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser; with ``only``, just that subcommand's module is imported (completion and docs want all)."""
+    parser = argparse.ArgumentParser(prog="ringfence", description="A fail-closed fence around coding agents.")
+    parser.add_argument("--version", action="version", version=f"ringfence {__version__}")
+    parser.add_argument("--test-root", default=None, help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (module_name, text) in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if only is None or name == only:
+            _module(module_name).configure(sub)
+    return parser
+
+
+def _dispatch(arguments: list[str]) -> int:
+    name = next((word for word in arguments if word in COMMANDS), None)
+    args = build_parser(only=name or "check").parse_args(arguments)
+    paths = user_paths(args.test_root)
+    code = _module(COMMANDS[args.command][0]).run(args, paths)
+    return int(code)
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"ringfence.cli.{name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

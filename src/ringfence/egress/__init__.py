@@ -1,0 +1,1 @@
+"""Network: capture, DNS, proxy entries, presets, credentials. Never decides, it asks."""

@@ -1,0 +1,1 @@
+"""The audit ledger: canonical records, chain, tree, checkpoints, segments, index, verification, retention, export."""

@@ -1,0 +1,1 @@
+"""The nouns of ringfence: frozen values that flow through it. No I/O; imports nothing of ours."""

@@ -1,0 +1,60 @@
+"""What deciding needs to know of the file system, gathered by the caller and stored with the intent.
+
+Deciding is pure: the same call, policy and facts give the same decision years later. A path or program that the
+evaluator asks about and that is not here is a reason to deny, never a reason to look.
+"""
+
+import enum
+from dataclasses import dataclass
+
+
+class PathKind(enum.Enum):
+    """What stands at the resolved path."""
+
+    ABSENT = "absent"
+    FILE = "file"
+    DIRECTORY = "directory"
+    OTHER = "other"
+    """A device, FIFO or socket."""
+    UNREADABLE = "unreadable"
+    """Resolution failed (permission, loop, too long, NUL byte): treated as outside every root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathFact:
+    """One path as asked (absolute, not normalised) and where it leads.
+
+    ``real`` is the path with every existing component resolved (symlinks and ``..`` as the kernel takes them) and the
+    missing rest appended. ``links`` counts hard links of a regular file (0 where absent). ``via_symlink`` says whether
+    the last component itself is a symbolic link.
+    """
+
+    asked: str
+    real: str
+    kind: PathKind
+    links: int = 0
+    via_symlink: bool = False
+    git_directory: bool = False
+    """The path is a directory that git would take for a repository of its own (bare, or holding ``.git``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFact:
+    """What a bare program name means on the PATH of the box, or ``None`` where it is not found."""
+
+    name: str
+    real: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathFacts:
+    """Everything of the file system that one decision used."""
+
+    cwd: str
+    home: str
+    root: str
+    """Resolved path of the repository's root: what ``.`` in ``allowed_roots`` means."""
+    paths: tuple[PathFact, ...] = ()
+    programs: tuple[ProgramFact, ...] = ()
+    homes: tuple[tuple[str, str], ...] = ()
+    """Other users' homes that ``~name`` words on the line mean."""

@@ -1,0 +1,106 @@
+"""Where ringfence keeps things: from the passwd entry and /run/user/UID, never from environment variables.
+
+Every component of a path in use is owned by this user or root and not writable by others; never below /tmp.
+The hidden global flag ``--test-root DIR`` (for tests alone) puts all of them below one folder.
+"""
+
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+
+from ringfence.model.errors import RingfenceError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """The folders of one user's ringfence. All are mode 0700 once made."""
+
+    state: str
+    """Ledger, policies by digest, trust, missions."""
+    runtime: str
+    """The supervisor's socket and lock."""
+    config: str
+    """The user's policy and credentials configuration."""
+    organisation: str = "/etc/ringfence"
+    test_root: str | None = None
+
+    @property
+    def socket(self) -> str:
+        """The supervisor's Unix socket."""
+        return f"{self.runtime}/supervisor.sock"
+
+    @property
+    def ledger(self) -> str:
+        """The folder of the ledger's segments."""
+        return f"{self.state}/ledger"
+
+    @property
+    def policies(self) -> str:
+        """Every effective policy, by digest."""
+        return f"{self.state}/policies"
+
+    @property
+    def missions(self) -> str:
+        """One folder a mission: layer, journal, kept originals."""
+        return f"{self.state}/missions"
+
+
+def user_paths(test_root: str | None = None) -> Paths:
+    """Paths of the calling user. Nothing is created."""
+    if test_root is not None:
+        base = os.path.realpath(test_root)
+        return Paths(
+            state=f"{base}/state",
+            runtime=f"{base}/run",
+            config=f"{base}/config",
+            organisation=f"{base}/etc",
+            test_root=base,
+        )
+    uid = os.getuid()
+    home = pwd.getpwuid(uid).pw_dir
+    state = f"{home}/.local/state/ringfence"
+    run = f"/run/user/{uid}"
+    runtime = f"{run}/ringfence" if _is_own_folder(run, uid) else f"{state}/run"
+    return Paths(state=state, runtime=runtime, config=f"{home}/.config/ringfence")
+
+
+def make_private(path: str) -> str:
+    """Make the folder (mode 0700) and check every component above it. Raises RingfenceError naming the bad one."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    check_trusted(path)
+    if stat.S_IMODE(os.lstat(path).st_mode) & 0o077:
+        os.chmod(path, 0o700)
+    return path
+
+
+def check_trusted(path: str) -> None:
+    """Refuse a path any component of which another user could replace.
+
+    A component is trusted when this user or root owns it and nobody else can write to it; a sticky folder such as
+    /tmp does not count as trusted, unless the test flag put everything there.
+    """
+    uid = os.getuid()
+    current = os.path.realpath(path)
+    while True:
+        info = os.lstat(current)
+        mode = stat.S_IMODE(info.st_mode)
+        shared = bool(mode & 0o022) and not (mode & stat.S_ISVTX and current != path)
+        if info.st_uid not in {0, uid} or shared:
+            raise RingfenceError(
+                "unsafe-path",
+                f"{current!r} belongs to uid {info.st_uid} with mode {mode:04o}: another user could replace what lies below",
+                where=path,
+                remedy=f"make it yours and closed to others: chown {uid} {current} && chmod go-w {current}",
+            )
+        if current == "/":
+            return
+        current = os.path.dirname(current)
+
+
+def _is_own_folder(path: str, uid: int) -> bool:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == uid and not stat.S_IMODE(info.st_mode) & 0o077

@@ -1,0 +1,27 @@
+"""Shared fixtures. Room-specific ones live beside the room's tests."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+_guarded = False
+
+
+def _watch(event: str, args: tuple[object, ...]) -> None:
+    if _guarded and event in {"open", "socket.connect", "subprocess.Popen", "os.system", "os.exec", "os.fork"}:
+        raise AssertionError(f"pure code touched the world: {event} {args[:1]}")
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.fixture
+def no_io() -> Iterator[None]:
+    """Fail the test if the code under test opens a file or socket or starts a process."""
+    global _guarded
+    _guarded = True
+    try:
+        yield
+    finally:
+        _guarded = False
