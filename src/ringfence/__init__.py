@@ -3,8 +3,7 @@
 Names are loaded on first use, so that importing the package costs nothing on the way to a decision.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # typing itself would cost the thin client more than all it imports
 if TYPE_CHECKING:
     from ringfence.model.call import ToolCall
     from ringfence.model.decision import Decision, Reason

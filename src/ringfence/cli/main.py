@@ -4,14 +4,17 @@ A subcommand is one module in this package with ``configure(parser)`` and ``run(
 added to COMMANDS below with one line of help. Modules are imported only when asked for.
 """
 
-import argparse
-import importlib
-import sys
-from types import ModuleType
+from __future__ import annotations
 
-from ringfence import __version__
+import sys
+
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, RingfenceError
 from ringfence.supervisor.paths import user_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from types import ModuleType
 
 CLEAN, FAULT, USAGE, POLICY_INVALID = 0, 1, 2, 3
 ASKED, DENIED, ALTERED, CANNOT_ENFORCE, NOT_PROVEN, REFUSED, ROTATE = 10, 11, 12, 13, 14, 20, 21
@@ -66,18 +69,26 @@ def exit_code(error: RingfenceError) -> int:
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser; with ``only``, just that subcommand's module is imported (completion and docs want all)."""
+    import argparse
+
+    from ringfence import __version__
+
     parser = argparse.ArgumentParser(prog="ringfence", description="A fail-closed fence around coding agents.")
     parser.add_argument("--version", action="version", version=f"ringfence {__version__}")
     parser.add_argument("--test-root", default=None, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module_name, text) in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        if only is None or name == only:
+        if name != "run" and (only is None or name == only):
             _module(module_name).configure(sub)
     return parser
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if arguments[:1] == ["run"]:
+        return _run(arguments[1:], None)
+    if arguments[:1] == ["--test-root"] and arguments[2:3] == ["run"]:
+        return _run(arguments[3:], arguments[1])
     name = next((word for word in arguments if word in COMMANDS), None)
     args = build_parser(only=name or "check").parse_args(arguments)
     paths = user_paths(args.test_root)
@@ -85,7 +96,16 @@ def _dispatch(arguments: list[str]) -> int:
     return int(code)
 
 
+def _run(words: list[str], test_root: str | None) -> int:
+    """The hot path: a command is parsed by hand and reaches the supervisor with few imports."""
+    from ringfence.cli import run
+
+    return run.main(words, user_paths(test_root))
+
+
 def _module(name: str) -> ModuleType:
+    import importlib
+
     return importlib.import_module(f"ringfence.cli.{name}")
 
 

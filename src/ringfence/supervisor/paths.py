@@ -7,23 +7,34 @@ The hidden global flag ``--test-root DIR`` (for tests alone) puts all of them be
 import os
 import pwd
 import stat
-from dataclasses import dataclass
 
 from ringfence.model.errors import RingfenceError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
-    """The folders of one user's ringfence. All are mode 0700 once made."""
+    """The folders of one user's ringfence. All are mode 0700 once made.
 
-    state: str
-    """Ledger, policies by digest, trust, missions."""
-    runtime: str
-    """The supervisor's socket and lock."""
-    config: str
-    """The user's policy and credentials configuration."""
-    organisation: str = "/etc/ringfence"
-    test_root: str | None = None
+    ``state`` holds the ledger, policies by digest, trust and missions; ``runtime`` the supervisor's socket and lock;
+    ``config`` the user's policy and credentials configuration; ``organisation`` the organisation's policy.
+    A plain class: the thin client imports this file, and dataclasses would triple its start-up.
+    """
+
+    __slots__ = ("config", "organisation", "runtime", "state", "test_root")
+
+    def __init__(
+        self,
+        *,
+        state: str,
+        runtime: str,
+        config: str,
+        organisation: str = "/etc/ringfence",
+        test_root: str | None = None,
+    ) -> None:
+        self.state = state
+        self.runtime = runtime
+        self.config = config
+        self.organisation = organisation
+        self.test_root = test_root
 
     @property
     def socket(self) -> str:

@@ -1,0 +1,216 @@
+"""``ringfence run``: decide a command and run it in a box. The hot path: parsed by hand, no argparse, few imports.
+
+The command's own exit status or signal is passed through. What the fence itself says goes to standard error, and to
+``--report FILE`` for programs that must tell the two apart.
+"""
+
+import _signal
+import _socket
+import os
+import sys
+
+from ringfence.cli.text import escape
+from ringfence.model.errors import RingfenceError
+from ringfence.supervisor import client, protocol
+from ringfence.supervisor.paths import Paths
+
+USAGE = """usage: ringfence run [options] -- COMMAND [ARGUMENT…]
+       ringfence run [options] -c 'LINE'
+
+Decide the command by the policy of this repository, run it in a box if it is allowed, apply its changes.
+
+options:
+  -c LINE            a line for bash, instead of a command after --
+  --json             print one JSON object with the decision, the execution and the captured output
+  --report FILE      write that object, without the output, to FILE
+  --mission ID       run as part of this mission
+  --review           keep the changes back; see `ringfence mission diff` and `ringfence mission commit`
+  --interactive      give the box a terminal (the default when standard input and output are one)
+  --no-interactive   never give it one
+"""
+PASSED_VARIABLES = ("AGENT_ENV_CLASS", "COLORTERM", "LANG", "LANGUAGE", "NO_COLOR", "TERM", "TZ")
+"""Sent to the supervisor beside LC_*; which of them reach the box is the policy's and the plan's business."""
+SIGNALS = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
+
+
+class Options:
+    """What the words after ``run`` mean."""
+
+    _slots__ = ("argv", "interactive", "json", "line", "mission", "report", "review")
+
+    def __init__(self) -> None:
+        self.argv: list[str] | None = None
+        self.line: str | None = None
+        self.json = False
+        self.report: str | None = None
+        self.mission: str | None = None
+        self.review = False
+        self.interactive: bool | None = None
+
+
+def parse(words: list[str]) -> Options:
+    """Read the words after ``run``. Raises RingfenceError with exit 2 for a usage fault."""
+    options = Options()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            options.argv = rest
+            break
+        if word in {"-h", "--help"}:
+            print(USAGE, end="")
+            raise SystemExit(0)
+        if word in {"--json", "--review"}:
+            setattr(options, word[2:], True)
+        elif word in {"--interactive", "--no-interactive"}:
+            options.interactive = word == "--interactive"
+        elif word in {"-c", "--report", "--mission"}:
+            if not rest:
+                raise _usage(f"{word} needs a value")
+            setattr(options, "line" if word == "-c" else word[2:], rest.pop(0))
+        elif word.startswith(("--report=", "--mission=")):
+            name, _, value = word.partition("=")
+            setattr(options, name[2:], value)
+        elif word.startswith("-"):
+            raise _usage(f"there is no option {word}; write `--` in front of the command")
+        else:
+            options.argv = [word, *rest]
+            break
+    if (options.line is None) == (options.argv is None or not options.argv):
+        raise _usage("give a command after `--`, or a line with -c, and not both")
+    return options
+
+
+def main(words: list[str], paths: Paths) -> int:
+    """Run one command; the exit code is the command's own, or the fence's (10 ask, 11 denied, 13 cannot enforce)."""
+    options = parse(words)
+    connection = client.connect(paths)
+    output = _descriptors(capture=options.json)
+    try:
+        protocol.send(connection, _request(options), output)
+        with _Forwarding(connection):
+            message = client.answer(protocol.Reader(connection), paths)
+    finally:
+        connection.close()
+    return _finish(message, options, output)
+
+
+def _request(options: Options) -> dict[str, object]:
+    interactive = options.interactive
+    if interactive is None:
+        interactive = not options.json and os.isatty(0) and os.isatty(1)
+    columns, rows = os.get_terminal_size(1) if interactive and os.isatty(1) else (80, 24)
+    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    environment.update({name: value for name, value in os.environ.items() if name.startswith("LC_")})
+    umask = os.umask(0)
+    os.umask(umask)
+    message: dict[str, object] = {
+        "verb": "run",
+        "version": protocol.VERSION,
+        "cwd": os.getcwd(),
+        "env": environment,
+        "umask": umask,
+        "interactive": interactive,
+        "rows": rows,
+        "columns": columns,
+        "review": options.review,
+    }
+    if options.mission is not None:
+        message["mission"] = options.mission
+    if options.line is not None:
+        message["line"] = options.line
+    else:
+        message["argv"] = options.argv
+    return message
+
+
+def _descriptors(*, capture: bool) -> tuple[int, int, int]:
+    if not capture:
+        return (0, 1, 2)
+    return (0, os.memfd_create("stdout"), os.memfd_create("stderr"))
+
+
+def _finish(message: dict[str, object], options: Options, output: tuple[int, int, int]) -> int:
+    report = dict(message)
+    if options.report is not None or options.json:
+        import json
+    if options.report is not None:
+        with open(options.report, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+            file.write("\n")
+    if options.json:
+        for name, descriptor in (("stdout", output[1]), ("stderr", output[2])):
+            report[name] = _contents(descriptor)
+        print(json.dumps(report, indent=2))
+    else:
+        for line in _lines(message):
+            print(escape(line), file=sys.stderr)
+    return _status(message, raise_signal=not options.json)
+
+
+def _contents(descriptor: int) -> str:
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    return os.pread(descriptor, size, 0).decode("utf-8", "backslashreplace")
+
+
+def _lines(message: dict[str, object]) -> list[str]:
+    lines = message.get("messages")
+    return [str(line) for line in lines] if isinstance(lines, list) else []
+
+
+def _status(message: dict[str, object], *, raise_signal: bool) -> int:
+    code, number = message.get("exit"), message.get("signal")
+    if isinstance(number, int) and number > 0:
+        if raise_signal and message.get("ended_by") == "":
+            _die_of(number)
+        return 128 + number
+    return code if isinstance(code, int) else 1
+
+
+def _die_of(number: int) -> None:
+    """End by the same signal as the command, so that a caller sees what it would have seen."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.stdout.flush()
+    if number not in {_signal.SIGKILL, _signal.SIGSTOP}:
+        _signal.signal(number, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+
+
+class _Forwarding:
+    """While the command runs, signals to this process go to the box, and so do changes of the window's size."""
+
+    def __init__(self, connection: _socket.socket) -> None:
+        self._connection = connection
+        self._old: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        for number in SIGNALS:
+            self._old[number] = _signal.signal(number, self._forward)
+        self._old[_signal.SIGWINCH] = _signal.signal(_signal.SIGWINCH, self._resize)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._old.items():
+            _signal.signal(number, handler)  # type: ignore[arg-type]  # what signal returned
+
+    def _forward(self, number: int, _: object) -> None:
+        self._tell({"signal": number})
+
+    def _resize(self, *_: object) -> None:
+        if os.isatty(1):
+            columns, rows = os.get_terminal_size(1)
+            self._tell({"rows": rows, "columns": columns})
+
+    def _tell(self, message: dict[str, object]) -> None:
+        try:
+            protocol.send(self._connection, message)
+        except OSError:
+            return  # the answer says that the supervisor is gone
+
+
+def _usage(text: str) -> RingfenceError:
+    error = RingfenceError("usage", text, remedy="ringfence run -- COMMAND, or ringfence run -c 'LINE'")
+    error.exit = 2  # type: ignore[attr-defined]  # read by cli/main.py
+    return error

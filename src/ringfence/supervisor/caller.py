@@ -1,0 +1,71 @@
+"""The process on the other end of a connection, as the kernel says, and what it handed over."""
+
+import os
+import socket
+from dataclasses import dataclass
+
+from ringfence.model.person import Person
+from ringfence.supervisor import protocol
+
+
+@dataclass(slots=True, kw_only=True)
+class Caller:
+    """One client. Its descriptors belong to it until they are taken."""
+
+    pid: int
+    uid: int
+    connection: socket.socket
+    reader: protocol.Reader
+
+    @classmethod
+    def of(cls, connection: socket.socket, reader: protocol.Reader) -> "Caller":
+        """Read the peer's credentials."""
+        pid, uid, _ = protocol.peer(connection)
+        return cls(pid=pid, uid=uid, connection=connection, reader=reader)
+
+    @property
+    def person(self) -> Person:
+        """Who this is, as far as a socket can tell."""
+        import pwd
+
+        try:
+            name = pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            name = str(self.uid)
+        return Person(name=name, uid=self.uid, how="peer")
+
+    def take_descriptors(self, count: int) -> tuple[int, ...]:
+        """Exactly ``count`` descriptors that came with the request. Raises ProtocolError for another number."""
+        found = tuple(self.reader.descriptors)
+        if len(found) != count:
+            raise protocol.ProtocolError("bad-request", f"{count} descriptors were expected and {len(found)} came")
+        self.reader.descriptors.clear()
+        return found
+
+
+def ancestors(pid: int) -> tuple[int, ...]:
+    """The process and all it descends from, nearest first, as /proc tells now."""
+    found = []
+    current = pid
+    while current > 0 and len(found) < 1024:
+        found.append(current)
+        try:
+            with open(f"/proc/{current}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            break
+        current = int(fields[1])
+    return tuple(found)
+
+
+def environment_class(pid: int) -> str:
+    """AGENT_ENV_CLASS of the calling process, or an empty string; never anything else of its environment."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        for item in file.read(1 << 20).split(b"\0"):
+            if item.startswith(b"AGENT_ENV_CLASS="):
+                return item.partition(b"=")[2].decode("utf-8", "replace")
+    return ""

@@ -1,0 +1,223 @@
+"""The thin client: reaches the supervisor, starts it where it is missing, asks one thing. Never runs a command itself.
+
+Runs as ``/abs/python -I -S /abs/.../client.py``: a handful of standard modules, no site packages, no environment.
+Where the supervisor cannot be reached or is not ours, the answer is a fault; there is no way from here to an
+unfenced run.
+"""
+
+import _socket
+import os
+import sys
+
+if __package__ in {None, ""}:  # started as a script: this file's own place, never the environment, says where we are
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from ringfence.model.errors import BoxError, LedgerError, PolicyError, PromotionError, RingfenceError
+from ringfence.supervisor import protocol
+from ringfence.supervisor.paths import Paths, check_trusted, make_private
+
+START_SECONDS = 20.0
+CONNECT_SECONDS = 5.0
+_KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
+FIXED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def connect(paths: Paths, *, start: bool = True) -> _socket.socket:
+    """A connection to this user's own supervisor. Raises RingfenceError when there is none to be had."""
+    if inside_box():
+        raise RingfenceError(
+            "already-fenced",
+            "this process already runs in a ringfence box",
+            remedy="run the command itself; its box is the fence",
+        )
+    found = _try(paths)
+    if found is not None:
+        return found
+    if not start:
+        raise RingfenceError("no-supervisor", "no supervisor is running", where=paths.socket)
+    _start(paths)
+    found = _try_for(paths, CONNECT_SECONDS)
+    if found is None:
+        raise RingfenceError(
+            "no-supervisor",
+            "the supervisor was started and cannot be reached",
+            where=paths.socket,
+            remedy=f"read {paths.state}/supervisor.log, then try `ringfence doctor`",
+        )
+    return found
+
+
+def request(
+    paths: Paths,
+    verb: str,
+    payload: dict[str, object] | None = None,
+    *,
+    start: bool = True,
+    seconds: float | None = 60.0,
+) -> dict[str, object]:
+    """Ask one thing and return the answer. A fault that the supervisor reports is raised here as RingfenceError."""
+    connection = connect(paths, start=start)
+    try:
+        connection.settimeout(seconds)
+        protocol.send(connection, {"verb": verb, "version": protocol.VERSION, **(payload or {})})
+        return answer(protocol.Reader(connection), paths)
+    finally:
+        connection.close()
+
+
+def wait_until_gone(paths: Paths, *, seconds: float) -> None:
+    """Return when the supervisor has ended, boxes and all. Raises RingfenceError when it has not in time."""
+    import fcntl
+    import time
+
+    deadline = time.monotonic() + seconds
+    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise RingfenceError("supervisor-slow", "the supervisor has not ended yet") from None
+                time.sleep(0.02)
+            else:
+                return
+    finally:
+        os.close(lock)
+
+
+def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
+    """The next answer on a connection; an answer that is a fault is raised."""
+    try:
+        message = reader.receive()
+    except TimeoutError as error:
+        raise RingfenceError("supervisor-slow", "the supervisor did not answer in time", where=paths.socket) from error
+    except OSError:
+        message = None
+    if message is None:
+        raise RingfenceError(
+            "supervisor-gone",
+            "the supervisor ended before it answered; nothing ran outside a box, and its boxes ended with it",
+            where=paths.socket,
+            remedy=f"read {paths.state}/supervisor.log; the next command starts it again",
+        )
+    fault = message.get("error")
+    if isinstance(fault, dict):
+        raise remote_fault(fault)
+    return message
+
+
+def remote_fault(fault: dict[str, object]) -> RingfenceError:
+    """The supervisor's fault as an error of this process, of the same kind."""
+    text = {name: str(fault.get(name, "")) for name in ("code", "what", "where", "remedy")}
+    kind = _KINDS.get(str(fault.get("kind", "")), RingfenceError)
+    return kind(text["code"], text["what"], where=text["where"], remedy=text["remedy"])
+
+
+def inside_box() -> bool:
+    """Whether this process runs in a box of ours. Only ever leads to a refusal, so a forged value gains nothing."""
+    return os.environ.get("AGENT_ENV_CLASS") == "sandbox" and bool(os.environ.get("AGENT_RUN_ID"))
+
+
+def _try_for(paths: Paths, seconds: float) -> _socket.socket | None:
+    """Another client may have started the supervisor that won; it takes a moment until it listens."""
+    import time
+
+    deadline = time.monotonic() + seconds
+    while True:
+        found = _try(paths)
+        if found is not None or time.monotonic() > deadline:
+            return found
+        time.sleep(0.02)
+
+
+def _try(paths: Paths) -> _socket.socket | None:
+    if not os.path.exists(paths.socket):
+        return None
+    check_trusted(paths.runtime)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.settimeout(CONNECT_SECONDS)
+    try:
+        connection.connect(paths.socket)
+    except (ConnectionRefusedError, FileNotFoundError):
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise RingfenceError("no-supervisor", f"cannot connect: {error.strerror}", where=paths.socket) from error
+    _, uid, _ = protocol.peer(connection)
+    if uid != os.getuid():
+        connection.close()
+        raise RingfenceError(
+            "fake-supervisor",
+            f"uid {uid} answers on the socket of uid {os.getuid()}",
+            where=paths.socket,
+            remedy="find out who made that socket; remove it only then",
+        )
+    connection.settimeout(None)
+    return connection
+
+
+def _start(paths: Paths) -> None:
+    """Start the supervisor as a build tool starts its daemon: clean environment, cwd /, own session, no descriptors."""
+    for folder in (paths.state, paths.runtime):
+        make_private(folder)
+    daemon = os.path.join(os.path.dirname(os.path.abspath(__file__)), "daemon.py")
+    ready, report = os.pipe()
+    log = os.open(f"{paths.state}/supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    arguments = [sys.executable, "-I", daemon, "--ready", "3"]
+    if paths.test_root is not None:
+        arguments += ["--test-root", paths.test_root]
+    child = os.fork()
+    if child == 0:
+        _become_daemon(arguments, report, log)
+    os.close(report)
+    os.close(log)
+    try:
+        said = _read_with_limit(ready, START_SECONDS)
+    finally:
+        os.close(ready)
+        os.waitpid(child, 0)
+    if not said.startswith(b"ready"):
+        text = said.decode("utf-8", "backslashreplace").strip()
+        raise RingfenceError(
+            "no-supervisor",
+            text or "the supervisor ended while it started",
+            where=daemon,
+            remedy=f"read {paths.state}/supervisor.log, then try `ringfence doctor`",
+        )
+
+
+def _become_daemon(arguments: list[str], report: int, log: int) -> None:
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)  # the grandchild belongs to init: it outlives its caller and is nobody's zombie
+        os.chdir("/")
+        os.umask(0o077)
+        null = os.open("/dev/null", os.O_RDWR)
+        os.dup2(report, 9)
+        for target, source in ((0, null), (1, log), (2, log), (3, 9)):
+            os.dup2(source, target)
+        os.closerange(4, 4096)
+        os.execve(arguments[0], arguments, {"PATH": FIXED_PATH})
+    finally:
+        os._exit(127)
+
+
+def _read_with_limit(descriptor: int, seconds: float) -> bytes:
+    import select
+
+    said = b""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    while len(said) < 65536:
+        if not poll.poll(seconds * 1000):
+            return b"the supervisor did not get ready in time"
+        data = os.read(descriptor, 4096)
+        if not data:
+            return said
+        said += data
+        if said.startswith(b"ready"):
+            return said
+    return said

@@ -1,0 +1,117 @@
+"""The supervisor's process: cleans itself, takes the lock, forks the launcher, opens the ledger, serves the socket.
+
+Order matters. The launcher is forked before anything is loaded or threaded; the ledger is opened and what a crash
+left is finished before the first client is heard; the socket appears last.
+"""
+
+import os
+import resource
+import signal
+import socket
+import sys
+
+if __package__ in {None, ""}:  # started as a script: this file's own place says where we are
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from ringfence.model.errors import RingfenceError
+from ringfence.supervisor.paths import Paths, make_private, user_paths
+
+IDLE_SECONDS = 3600
+"""With nothing running and nothing asked for this long, the supervisor ends; the next client starts it again."""
+BACKLOG = 128
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until stopped. ``--ready FD`` gets ``ready`` or the fault, once."""
+    ready = int(_option(arguments, "--ready") or -1)
+    paths = user_paths(_option(arguments, "--test-root"))
+    try:
+        listener, lock = prepare(paths)
+    except (RingfenceError, OSError) as error:
+        _tell(ready, str(error).encode())
+        return 1
+    if listener is None:
+        _tell(ready, b"ready\n")  # another one won the race and serves already
+        return 0
+    try:
+        return _serve(paths, listener, lock, ready)
+    except (RingfenceError, OSError) as error:
+        _tell(ready, str(error).encode())
+        raise
+
+
+def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
+    """Harden this process, make the folders, take the lock and bind the socket (not yet listening).
+
+    Returns no socket when another supervisor of this user holds the lock.
+    """
+    import fcntl
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _undumpable()
+    for folder in (paths.state, paths.runtime):
+        make_private(folder)
+    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None, -1
+    if os.path.lexists(paths.socket):
+        os.unlink(paths.socket)  # left by one that was killed: the lock is ours
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    old = os.umask(0o177)
+    try:
+        listener.bind(paths.socket)
+    finally:
+        os.umask(old)
+    return listener, lock
+
+
+def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
+    from ringfence.sandbox.launcher import Launcher
+
+    launcher = Launcher.spawn(paths.state)  # before threads, the ledger and its keys: it must not inherit them
+    from ringfence.supervisor.server import Server
+
+    server = Server.open(paths, launcher)
+    stopping = (signal.SIGTERM, signal.SIGINT)
+    for number in stopping:
+        signal.signal(number, lambda *_: server.stop())
+    try:
+        listener.listen(BACKLOG)
+        _tell(ready, b"ready\n")
+        server.serve(listener, idle_seconds=IDLE_SECONDS)
+    finally:
+        server.close()
+        if os.path.exists(paths.socket):
+            os.unlink(paths.socket)
+        os.close(lock)
+    return 0
+
+
+def _undumpable() -> None:
+    """No core dump, no ptrace and no /proc/PID/environ or mem for other processes of this user."""
+    import ctypes
+
+    pr_set_dumpable = 4  # prctl(2)
+    if ctypes.CDLL(None, use_errno=True).prctl(pr_set_dumpable, 0, 0, 0, 0) != 0:
+        raise RingfenceError("cannot-harden", "the kernel did not take PR_SET_DUMPABLE")
+
+
+def _option(arguments: list[str], name: str) -> str | None:
+    return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
+
+
+def _tell(descriptor: int, text: bytes) -> None:
+    if descriptor < 0:
+        return
+    try:
+        os.write(descriptor, text[:4096])
+        os.close(descriptor)
+    except OSError:
+        return  # told already, or the client that started us is gone; we serve all the same
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

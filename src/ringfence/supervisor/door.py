@@ -1,0 +1,212 @@
+"""The door: the policy in force for a root, the decision on a call, and its intent in the ledger. Everything passes here."""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ringfence.ledger import record
+from ringfence.model.call import Context, ToolCall
+from ringfence.model.decision import Decision, Place, Reason
+from ringfence.model.entry import Ack, Entry, EntryKind
+from ringfence.model.errors import PolicyError, RingfenceError
+from ringfence.model.facts import PathFacts
+from ringfence.model.ids import CallId, Micros, MissionId, RuleId, Sha256
+from ringfence.model.person import Person
+from ringfence.model.ports import Recorder
+from ringfence.model.tier import Scope, Tier
+from ringfence.policy.facts import gather
+from ringfence.policy.policy import Policy
+from ringfence.policy.store import PolicyStore
+from ringfence.policy.trust import TrustStore
+from ringfence.supervisor.paths import Paths
+from ringfence.supervisor.repository import POLICY_NAME, Repository, read_repository
+
+NOT_A_DIGEST = Sha256("0" * 64)
+CLOSED_CLASSES = frozenset({"prod", "production", "trusted_ci"})
+"""Environment classes in which an agent is refused: their identity would have to be proved, and is not yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A call with its decision, what it was decided from, and where its intent stands in the ledger."""
+
+    call: ToolCall
+    facts: PathFacts
+    decision: Decision
+    intent: Ack
+
+
+class Door:
+    """Decides and records. One per supervisor; safe to use from many threads."""
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        recorder: Recorder,
+        store: PolicyStore,
+        trust: TrustStore,
+        now: Callable[[], Micros],
+        new_id: Callable[[], str],
+    ) -> None:
+        """``now`` and ``new_id`` are the only sources of time and randomness here."""
+        self._paths = paths
+        self.recorder = recorder
+        self._store = store
+        self.trust = trust
+        self.now = now
+        self._new_id = new_id
+        self._cache: dict[tuple[object, ...], Policy] = {}
+        self._lock = threading.Lock()
+
+    def policy_for(self, root: str) -> Policy:
+        """The effective policy for a repository now: its file, the user's, the organisation's, and its trust.
+
+        Raises PolicyError when any of them cannot be used; then nothing is allowed.
+        """
+        files = (
+            os.path.join(root, POLICY_NAME),
+            f"{self._paths.organisation}/policy.yaml",
+            f"{self._paths.config}/policy.yaml",
+        )
+        key = (root, *(_identity(file) for file in files), _identity(f"{self._paths.state}/trust"), self.trust.version)
+        with self._lock:
+            found = self._cache.get(key)
+        if found is not None:
+            return found
+        policy = self._load(root, files)
+        self._store.put(policy.effective())
+        refuse_own_home_inside(policy)
+        with self._lock:
+            if len(self._cache) > 64:
+                self._cache.clear()
+            self._cache[key] = policy
+        return policy
+
+    def stored_policy(self, digest: Sha256) -> Policy:
+        """The policy pinned by a mission."""
+        return Policy.from_effective(self._store.get(digest))
+
+    def context(self, repository: Repository, *, agent: str | None, interactive: bool, env_class: str) -> Context:
+        """What ``when`` conditions may ask. Raises PolicyError for a caller whose class an agent may not have."""
+        if env_class in CLOSED_CLASSES:
+            raise PolicyError(
+                "closed-class",
+                f"the caller says it runs in class {env_class!r}; agents are refused there without proved identity",
+                remedy="run agents on a developer or sandbox host",
+            )
+        return Context(
+            agent=agent,
+            env_class=env_class or None,
+            interactive=interactive,
+            branch=repository.branch,
+            remotes=repository.remotes,
+        )
+
+    def judge(
+        self, policy: Policy, call: ToolCall, *, mission: MissionId | None, extra: record.Body | None = None
+    ) -> Judged:
+        """Decide the call and make the intent durable. Raises LedgerError when it is not: then nothing may run."""
+        call = replace(call, id=call.id or CallId("c-" + self._new_id()))
+        facts, decision = self.decide(policy, call)
+        body = record.intent_body(call, facts, decision, extra=extra or {})
+        entry = Entry(kind=EntryKind.INTENT, time=self.now(), mission=mission, call=call.id, body=body)
+        (ack,) = self.recorder.append([entry])
+        return Judged(call=call, facts=facts, decision=decision, intent=ack)
+
+    def decide(self, policy: Policy, call: ToolCall) -> tuple[PathFacts, Decision]:
+        """The decision and the facts it used; a fault while deciding is a DENY that says so."""
+        facts = PathFacts(cwd=call.cwd, home="", root="")
+        try:
+            facts = gather(policy.questions(call), call)
+            return facts, policy.decide_with(call, facts)
+        except RingfenceError as error:
+            return facts, _fault(call, policy.digest, f"{error.code}: {error.what}")
+        except Exception as error:  # noqa: BLE001 - a crash in deciding is a DENY with a reason, recorded like any other
+            return facts, _fault(call, policy.digest, f"deciding failed: {type(error).__name__}")
+
+    def note(self, kind: EntryKind, body: record.Body, *, mission: MissionId | None = None, call: str = "") -> Ack:
+        """Record one step that is not a call."""
+        (ack,) = self.recorder.append([Entry(kind=kind, time=self.now(), mission=mission, call=call, body=body)])
+        return ack
+
+    def trust_policy(self, root: str, digest: Sha256, by: Person) -> None:
+        """Trust the policy file that stands at ``root`` now, if it has this digest; recorded first."""
+        body: record.Body = {"action": "trust", "root": root, "digest": digest, "by": by.name, "how": by.how}
+        self.note(EntryKind.POLICY, body)
+        self.trust.trust(root, digest, by, self.now())
+        with self._lock:
+            self._cache.clear()
+
+    def _load(self, root: str, files: tuple[str, str, str]) -> Policy:
+        repository, organisation, user = files
+        return Policy.load(
+            repository,
+            trusted=None,
+            trust=self.trust,
+            organisation=organisation if os.path.lexists(organisation) else None,
+            user=user if os.path.lexists(user) else None,
+        )
+
+
+class Deciding:
+    """The door as the gate and egress see it: a Decider bound to one policy, mission and context."""
+
+    def __init__(self, door: Door, policy: Policy, context: Context) -> None:
+        """All calls decided through this carry the given context."""
+        self._door = door
+        self._policy = policy
+        self._context = context
+
+    def decide(self, call: ToolCall) -> Decision:
+        """Judge one call; the caller records the outcome of many at once."""
+        return self._door.decide(self._policy, replace(call, context=self._context))[1]
+
+
+def repository_of(policy: Policy) -> Repository:
+    """What git's files say of the policy's repository now."""
+    return read_repository(str(policy.root))
+
+
+def _fault(call: ToolCall, digest: Sha256, text: str) -> Decision:
+    reason = Reason(
+        rule=RuleId("fault"),
+        scope=Scope.BUILTIN,
+        place=Place(file="builtin"),
+        tier=Tier.DENY,
+        matched="",
+        because=f"what cannot be decided is denied; {text}",
+        kind="fault",
+    )
+    return Decision(call_id=call.id, policy_digest=digest, reasons=(reason,))
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return ()
+    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_uid, info.st_mode)
+
+
+def refuse_own_home_inside(policy: Policy) -> None:
+    """An agent that could write the fence's code would be its own judge: refuse, and name the path."""
+    import sys
+
+    import ringfence
+
+    own = {
+        "package": os.path.realpath(os.path.dirname(ringfence.__file__)),
+        "interpreter": os.path.realpath(sys.executable),
+        "environment": os.path.realpath(sys.prefix),
+    }
+    for root in policy.roots:
+        for what, path in own.items():
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                raise PolicyError(
+                    "fence-inside-root",
+                    f"ringfence's own {what} {path} lies inside the allowed root {root}",
+                    where=str(policy.root),
+                    remedy="install ringfence outside of every repository that agents work in",
+                )

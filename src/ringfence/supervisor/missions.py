@@ -1,0 +1,129 @@
+"""Missions as far as they go today: one task of one agent in one repository, its state in one file.
+
+The moves between states are one table; a move that is not in it is an error. Pausing, approvals and incidents add
+their rows when they come.
+"""
+
+import enum
+import os
+import re
+
+import msgspec
+
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import Micros, MissionId
+
+AGE_WARNING = 7 * 24 * 3600 * 1_000_000
+"""Microseconds after which an open mission is reported: a box that lives longer has become a pet."""
+
+
+class State(enum.Enum):
+    """Where a mission stands."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    TERMINATED = "terminated"
+
+
+TRANSITIONS: dict[tuple[State, str], State] = {
+    (State.RUNNING, "pause"): State.PAUSED,
+    (State.PAUSED, "resume"): State.RUNNING,
+    (State.RUNNING, "end"): State.COMPLETED,
+    (State.PAUSED, "end"): State.COMPLETED,
+    (State.RUNNING, "terminate"): State.TERMINATED,
+    (State.PAUSED, "terminate"): State.TERMINATED,
+}
+
+
+class CommitAt(enum.Enum):
+    """When the commit gate opens."""
+
+    CALL = "call"
+    END = "end"
+    NEVER = "never"
+
+
+class Mission(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """One mission as it is stored."""
+
+    id: str
+    root: str
+    task: str
+    agent: str
+    policy_digest: str
+    started: int
+    until: int
+    state: State = State.RUNNING
+    commit: CommitAt = CommitAt.CALL
+    one_call: bool = False
+    calls: int = 0
+    denied: int = 0
+    ended: int = 0
+
+
+class Missions:
+    """The missions of one user, one folder each below ``directory``."""
+
+    def __init__(self, directory: str) -> None:
+        """Nothing is read until it is asked for."""
+        self._directory = directory
+
+    def folder(self, mission: MissionId) -> str:
+        """The mission's own folder. Raises RingfenceError for a name that is not one of ours."""
+        if not re.fullmatch(r"m-[0-9a-f]{8,32}", mission):
+            raise RingfenceError(
+                "no-mission", f"{mission!r} is not a mission's id", remedy="see `ringfence mission list`"
+            )
+        return os.path.join(self._directory, mission)
+
+    def store(self, mission: Mission) -> None:
+        """Keep the mission's state; the file is replaced whole."""
+        folder = self.folder(MissionId(mission.id))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, "mission.json")
+        with open(path + ".new", "wb") as file:
+            file.write(msgspec.json.encode(mission))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".new", path)
+
+    def load(self, mission: MissionId) -> Mission:
+        """The mission. Raises RingfenceError where there is none, or its file is broken."""
+        path = os.path.join(self.folder(mission), "mission.json")
+        try:
+            with open(path, "rb") as file:
+                return msgspec.json.decode(file.read(), type=Mission)
+        except FileNotFoundError:
+            raise RingfenceError(
+                "no-mission", f"there is no mission {mission}", remedy="see `ringfence mission list`"
+            ) from None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise RingfenceError(
+                "broken-mission", f"the mission's state cannot be read: {error}", where=path
+            ) from error
+
+    def all(self) -> tuple[Mission, ...]:
+        """Every mission that can be read, oldest first."""
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return ()
+        found = []
+        for name in names:
+            try:
+                found.append(self.load(MissionId(name)))
+            except RingfenceError:
+                continue  # a folder that is no mission, or one that a crash left without state: teardown lists it
+        return tuple(sorted(found, key=lambda mission: mission.started))
+
+
+def move(mission: Mission, event: str, now: Micros) -> Mission:
+    """The mission after an event. Raises RingfenceError for a move that the table does not have."""
+    target = TRANSITIONS.get((mission.state, event))
+    if target is None:
+        raise RingfenceError(
+            "bad-transition", f"a mission that is {mission.state.value} cannot {event}", where=f"mission {mission.id}"
+        )
+    ended = int(now) if target in {State.COMPLETED, State.TERMINATED} else mission.ended
+    return msgspec.structs.replace(mission, state=target, ended=ended)

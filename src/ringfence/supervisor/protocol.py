@@ -1,0 +1,117 @@
+"""The socket protocol: frames of a 4-byte big-endian length and JSON, descriptors beside the first frame.
+
+The thin client imports this file on the way to every command, so it takes the C modules below ``socket`` and ``json``:
+those two alone (with enum, re and selectors behind them) would double the client's start. What a frame may hold is
+checked by the supervisor (``requests.py``); here only its shape: a JSON object of at most ``MAX_FRAME`` bytes.
+"""
+
+import _socket
+import os
+from array import array
+
+from ringfence.model.errors import RingfenceError
+from ringfence.supervisor import jsontext
+
+MAX_FRAME = 16 * 1024 * 1024
+"""Bytes of one frame: room for a command line of 1 MiB in its worst JSON escaping, and no more."""
+MAX_DESCRIPTORS = 4
+VERSION = 1
+
+
+class ProtocolError(RingfenceError):
+    """The other side said something that is not the protocol."""
+
+
+def send(connection: _socket.socket, message: dict[str, object], descriptors: tuple[int, ...] = ()) -> None:
+    """Send one frame, whole. Raises OSError when the other side is gone."""
+    body = jsontext.encode(message).encode("ascii")
+    if len(body) > MAX_FRAME:
+        raise ProtocolError("frame-too-long", f"a message of {len(body)} bytes is over the limit of {MAX_FRAME}")
+    frame = len(body).to_bytes(4, "big") + body
+    if descriptors:
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", descriptors))]
+        sent = connection.sendmsg([frame], rights)
+        frame = frame[sent:]
+    if frame:
+        connection.sendall(frame)
+
+
+class Reader:
+    """Reads frames from one connection and keeps the descriptors that came with them."""
+
+    __slots__ = ("_buffer", "_connection", "descriptors")
+
+    def __init__(self, connection: _socket.socket) -> None:
+        self._connection = connection
+        self._buffer = b""
+        self.descriptors: list[int] = []
+
+    def receive(self) -> dict[str, object] | None:
+        """The next message, or None at the end of the stream. Raises ProtocolError for anything else."""
+        body = self.receive_bytes()
+        return None if body is None else decode(body)
+
+    def receive_bytes(self) -> bytes | None:
+        """The next frame's bytes, or None at the end of the stream. Raises ProtocolError for a broken frame."""
+        header = self._exactly(4)
+        if header is None:
+            return None
+        length = int.from_bytes(header, "big")
+        if not 2 <= length <= MAX_FRAME:
+            raise ProtocolError("bad-frame", f"a frame claims {length} bytes; 2 to {MAX_FRAME} are possible")
+        body = self._exactly(length)
+        if body is None:
+            raise ProtocolError("bad-frame", "the stream ended in the middle of a frame")
+        return body
+
+    def close_descriptors(self) -> None:
+        """Close every descriptor that nobody took."""
+        while self.descriptors:
+            os.close(self.descriptors.pop())
+
+    def _exactly(self, count: int) -> bytes | None:
+        chunks = [self._buffer]
+        have = len(self._buffer)
+        while have < count:
+            data = self._chunk()
+            if not data:
+                if have:
+                    raise ProtocolError("bad-frame", "the stream ended in the middle of a frame")
+                return None
+            chunks.append(data)
+            have += len(data)
+        joined = b"".join(chunks)
+        self._buffer = joined[count:]
+        return joined[:count]
+
+    def _chunk(self) -> bytes:
+        space = _socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
+        data, ancillary, flags, _ = self._connection.recvmsg(65536, space, _socket.MSG_CMSG_CLOEXEC)
+        for level, kind, payload in ancillary:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                fds = array("i")
+                fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
+                self.descriptors.extend(fds)
+        if flags & _socket.MSG_CTRUNC or len(self.descriptors) > MAX_DESCRIPTORS:
+            self.close_descriptors()
+            raise ProtocolError("bad-frame", f"more than {MAX_DESCRIPTORS} descriptors came with a message")
+        return data
+
+
+def decode(body: bytes) -> dict[str, object]:
+    """The JSON object in a frame. Raises ProtocolError for broken bytes, never anything else."""
+    try:
+        value = jsontext.decode(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("bad-frame", "a frame does not hold JSON") from error
+    if not isinstance(value, dict):
+        raise ProtocolError("bad-frame", "a frame holds JSON that is not an object")
+    return value
+
+
+def peer(connection: _socket.socket) -> tuple[int, int, int]:
+    """pid, uid and gid of the other side, as the kernel says."""
+    numbers = array("i")
+    numbers.frombytes(connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * numbers.itemsize))
+    pid, uid, gid = numbers
+    return pid, uid, gid

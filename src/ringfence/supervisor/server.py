@@ -1,0 +1,141 @@
+"""The socket side of the supervisor: who may speak, one thread a connection, one answer a request.
+
+The outer edge of the door: the one place that catches everything. What goes wrong here is answered as a fault and
+written to the log; it never becomes a permission.
+"""
+
+import os
+import select
+import socket
+import sys
+import threading
+import time
+import traceback
+
+from ringfence.model.errors import RingfenceError
+from ringfence.sandbox.launcher import Launcher
+from ringfence.supervisor import protocol, requests
+from ringfence.supervisor.caller import Caller
+from ringfence.supervisor.office import Office
+from ringfence.supervisor.paths import Paths
+
+MAX_CONNECTIONS = 512
+"""Clients served at once; one more is told to come back, and its command does not run."""
+REQUEST_SECONDS = 10.0
+"""Within which a client must have said what it wants."""
+
+
+class Server:
+    """Accepts connections and hands each request to the office."""
+
+    def __init__(self, office: Office) -> None:
+        """Use ``open``."""
+        self._office = office
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._stopping = threading.Event()
+        self._active = 0
+        self._lock = threading.Lock()
+        self._last = time.monotonic()
+
+    @classmethod
+    def open(cls, paths: Paths, launcher: Launcher) -> "Server":
+        """Open the ledger, finish what a crash left, be ready. Raises when any of it fails: then nothing is served."""
+        return cls(Office.open(paths, launcher))
+
+    def stop(self) -> None:
+        """End the serving loop soon. Safe in a signal handler."""
+        self._stopping.set()
+        os.write(self._wake_write, b"x")
+
+    def serve(self, listener: socket.socket, *, idle_seconds: float) -> None:
+        """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs."""
+        listener.setblocking(False)
+        while not self._stopping.is_set():
+            readable, _, _ = select.select([listener, self._wake_read], [], [], 30.0)
+            if listener in readable:
+                self._accept(listener)
+            elif self._idle_for() > idle_seconds:
+                return
+
+    def close(self) -> None:
+        """End every box, close the ledger."""
+        self._office.close()
+
+    def _idle_for(self) -> float:
+        with self._lock:
+            return 0.0 if self._active else time.monotonic() - self._last
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return  # the client left between knocking and opening
+        _, uid, _ = protocol.peer(connection)
+        if uid != os.getuid():
+            connection.close()  # another user's process: not even an answer
+            return
+        with self._lock:
+            if self._active >= MAX_CONNECTIONS:
+                connection.close()
+                return
+            self._active += 1
+        threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: socket.socket) -> None:
+        reader = protocol.Reader(connection)
+        try:
+            connection.settimeout(REQUEST_SECONDS)
+            body = reader.receive_bytes()
+            if body is None:
+                return
+            connection.settimeout(None)
+            caller = Caller.of(connection, reader)
+            reply = self._answer(requests.parse(body), caller)
+            protocol.send(connection, reply)
+        except RingfenceError as error:
+            _say(connection, error)
+        except OSError:
+            return  # the client is gone; what it started was ended by the office
+        except Exception as error:  # noqa: BLE001 - the outer edge of the door: answered as a fault, never a permission
+            traceback.print_exc(file=sys.stderr)
+            _say(
+                connection,
+                RingfenceError(
+                    "internal",
+                    f"a fault in ringfence itself: {type(error).__name__}",
+                    remedy="the supervisor's log has the details; nothing was allowed by it",
+                ),
+            )
+        finally:
+            reader.close_descriptors()
+            connection.close()
+            with self._lock:
+                self._active -= 1
+                self._last = time.monotonic()
+
+    def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object]:
+        if request.version != protocol.VERSION:
+            raise RingfenceError(
+                "other-version",
+                "the supervisor is of another version than this client",
+                remedy="end it with `ringfence stop`; the next command starts the right one",
+            )
+        if isinstance(request, requests.Stop):
+            self._office.allow_control(caller, "stop")
+            self.stop()
+            return {"stopped": True}
+        return self._office.answer(request, caller)
+
+
+def _say(connection: socket.socket, error: RingfenceError) -> None:
+    fault = {
+        "code": error.code,
+        "what": error.what,
+        "where": error.where,
+        "remedy": error.remedy,
+        "kind": type(error).__name__,
+    }
+    try:
+        protocol.send(connection, {"error": fault})
+    except OSError:
+        return  # nobody is left to hear it

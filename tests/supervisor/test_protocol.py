@@ -1,0 +1,126 @@
+"""The socket protocol: whole frames, descriptors, and a clear fault for anything broken."""
+
+import json
+import os
+import socket
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringfence.supervisor import protocol, requests
+
+
+@pytest.fixture
+def pair():
+    left, right = socket.socketpair()
+    with left, right:
+        left.settimeout(5)
+        right.settimeout(5)
+        yield left, right
+
+
+def test_a_message_arrives_whole(pair):
+    left, right = pair
+    protocol.send(left, {"verb": "status", "text": "é\u2028" * 10})
+    assert protocol.Reader(right).receive() == {"verb": "status", "text": "é\u2028" * 10}
+
+
+def test_a_command_of_a_megabyte_arrives(pair):
+    left, right = pair
+    import threading
+
+    line = "\x01" * (1 << 20)
+    thread = threading.Thread(target=protocol.send, args=(left, {"line": line}))
+    thread.start()
+    assert protocol.Reader(right).receive() == {"line": line}
+    thread.join()
+
+
+def test_descriptors_come_along_and_are_closed_when_nobody_takes_them(pair):
+    left, right = pair
+    read, write = os.pipe()
+    protocol.send(left, {"a": 1}, (write,))
+    os.close(write)
+    reader = protocol.Reader(right)
+    assert reader.receive() == {"a": 1}
+    assert len(reader.descriptors) == 1
+    reader.close_descriptors()
+    assert os.read(read, 1) == b""
+    os.close(read)
+
+
+def test_too_many_descriptors_are_a_fault(pair):
+    left, right = pair
+    null = os.open("/dev/null", os.O_RDONLY)
+    protocol.send(left, {"a": 1}, (null,) * 5)
+    os.close(null)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(protocol.ProtocolError):
+        protocol.Reader(right).receive()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_end_of_the_stream_is_none_and_a_cut_frame_is_a_fault(pair):
+    left, right = pair
+    left.sendall(struct.pack(">I", 10) + b"{}")
+    left.close()
+    with pytest.raises(protocol.ProtocolError):
+        protocol.Reader(right).receive()
+
+
+def test_a_huge_claim_is_refused_before_anything_is_read(pair):
+    left, right = pair
+    left.sendall(struct.pack(">I", 0xFFFFFFFF))
+    with pytest.raises(protocol.ProtocolError, match="claims"):
+        protocol.Reader(right).receive()
+
+
+@given(st.binary(max_size=200))
+def test_broken_bytes_are_a_protocol_fault_and_nothing_else(body):
+    try:
+        value = protocol.decode(body)
+    except protocol.ProtocolError:
+        value = {}
+    assert isinstance(value, dict)
+
+
+@given(st.binary(max_size=200))
+def test_broken_requests_are_a_protocol_fault_and_nothing_else(body):
+    with pytest.raises(protocol.ProtocolError):
+        requests.parse(body)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)
+    )
+)
+def test_json_that_is_no_request_is_a_protocol_fault(value):
+    body = json.dumps({"verb": "run", "version": 1, "cwd": "/", "surprise": value}).encode()
+    with pytest.raises(protocol.ProtocolError):
+        requests.parse(body)
+
+
+def test_every_verb_parses_with_what_it_needs():
+    good = {
+        "status": {},
+        "stop": {},
+        "decide": {"cwd": "/", "line": "ls"},
+        "run": {"cwd": "/", "argv": ["ls"]},
+        "trust": {"root": "/r", "digest": "0"},
+        "mission": {"action": "list"},
+        "ledger": {"action": "checkpoint"},
+        "smoke": {},
+        "teardown": {},
+        "promotion": {"body": {}},
+    }
+    for verb, fields in good.items():
+        parsed = requests.parse(json.dumps({"verb": verb, "version": 1, **fields}).encode())
+        assert type(parsed).__struct_config__.tag == verb
+
+
+def test_deep_nesting_is_a_fault():
+    with pytest.raises(protocol.ProtocolError):
+        protocol.decode(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
