@@ -25,6 +25,8 @@ class Word:
     tilde: bool = False
     """Begins with an unquoted ``~``; ``text`` keeps the tilde, the evaluator resolves it with the facts."""
     quoted: bool = False
+    values: tuple[str, ...] = ()
+    """For a dynamic word: the closed set of values it may have, where all are known (``$f`` of ``for f in a b``)."""
 
 
 class Access(enum.Enum):
@@ -59,12 +61,15 @@ class Assignment:
     start: int
     end: int
     scope: str = "command"
-    """``command`` (in front of one), ``shell`` (stays set) or ``export``."""
+    """``command`` (in front of one), ``shell`` (stays set), ``export``, or ``loop`` (the variable of a ``for``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """Where a command runs. ``path`` is absolute, or relative to the start directory; None: not known before it runs."""
+    """Where a command runs. ``path`` is absolute, or relative to the start directory; None: not known before it runs.
+
+    A path that begins with ``~`` is below a home directory, as in a tilde word; a folder of that name is ``./~``.
+    """
 
     path: str | None = "."
     alternatives: tuple[str, ...] = ()
@@ -92,6 +97,8 @@ class SimpleCommand:
     """More arguments of unknown value are added when it runs (``xargs``, ``find -exec … +``)."""
     privileged: bool = False
     """Started by sudo, doas, su: never an allow."""
+    covered: bool = False
+    """Started by a program whose own rule must cover it (``npx``, ``uv run``, ``strace``): only deny and ask look here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,94 @@
+"""What reading a line has found so far: commands, redirections, assignments, and what is not explained. Pure."""
+
+import re
+from dataclasses import replace
+
+from ringfence.shell.syntax import Assignment, Directory, Redirection, SimpleCommand, Unexplained, Word
+
+MAX_NOTES = 50
+MAX_VALUES = 64
+_NUMBER = re.compile(r"-?\d+\Z|\$\(\([^`]*\)\)\Z", re.ASCII)
+
+
+class Stop(Exception):
+    """The text cannot be read any further; what was read so far stays."""
+
+    def __init__(self, position: int, why: str) -> None:
+        super().__init__(why)
+        self.position = position
+        self.why = why
+
+
+class Collected:
+    """Filled by the readers of one line and of every script inside it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.commands: list[SimpleCommand] = []
+        self.redirections: list[Redirection] = []
+        self.directories: list[Directory] = []
+        self.assignments: list[Assignment] = []
+        self.loops: list[Assignment] = []
+        """Loop variables: free names that code may be found under all the same (``for PATH in``)."""
+        self.functions: list[str] = []
+        self.unexplained: list[Unexplained] = []
+        self.bodies: dict[int, tuple[Redirection, str | None]] = {}
+        self.arithmetic: list[tuple[str, int, int]] = []
+        self.values: dict[str, tuple[str, ...]] = {}
+        self.not_numeric: set[str] = set()
+        self.assigned: set[str] = set()
+
+    def note(self, start: int, end: int, text: str, why: str) -> None:
+        """Say that a part is not explained. The first notes stand for all: one is enough to not allow the line."""
+        if len(self.unexplained) < MAX_NOTES:
+            self.unexplained.append(Unexplained(start=start, end=end, text=text[:200], why=why))
+
+    def assign(
+        self, name: str, value: Word | None, start: int, end: int, scope: str, *, numeric: bool = False
+    ) -> Assignment:
+        """Record an assignment that stays set."""
+        assignment = Assignment(name=name, value=value, start=start, end=end, scope=scope)
+        self.assignments.append(assignment)
+        self.set_value(name, value, numeric=numeric)
+        return assignment
+
+    def set_value(self, name: str, value: Word | None, *, numeric: bool = False) -> None:
+        """Remember what a variable may hold, for arithmetic."""
+        self.assigned.add(name)
+        self.values.pop(name, None)
+        if not numeric and (value is None or not _NUMBER.match(value.text)):
+            self.not_numeric.add(name)
+
+    def loop_variable(self, name: str, values: tuple[str, ...], start: int, end: int, *, numeric: bool) -> None:
+        """The variable of a loop. Where its list is closed and nothing else names it, its values are followed."""
+        self.assigned.add(name)
+        if not numeric:
+            self.not_numeric.add(name)
+        self.loops.append(Assignment(name=name, value=None, start=start, end=end, scope="loop"))
+        if values and len(values) <= MAX_VALUES and self.only_once(name):
+            self.values[name] = values
+        else:
+            self.values.pop(name, None)
+
+    def unknown_directory(self, first: int) -> None:
+        """The commands from ``first`` on run in a directory that depends on the round of a loop."""
+        for index in range(first, len(self.commands)):
+            self.commands[index] = replace(self.commands[index], directory=Directory(path=None))
+
+    def values_of(self, name: str) -> tuple[str, ...]:
+        """The closed set of values of a variable, where one is known here."""
+        return self.values.get(name, ())
+
+    def was_assigned(self, *names: str) -> bool:
+        """Whether the line sets one of these anywhere before."""
+        return any(name in self.assigned for name in names)
+
+    def only_once(self, name: str) -> bool:
+        """Whether the name stands only once on the line except behind ``$``: nothing else can set it by name."""
+        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self.source)) == 1
+
+    def finish_arithmetic(self) -> None:
+        """A name that arithmetic evaluates must hold a number wherever the line sets it."""
+        for name, start, end in self.arithmetic:
+            if name in self.not_numeric:
+                self.note(start, end, name, "arithmetic evaluates the value of a variable, which may run commands")
