@@ -1,0 +1,348 @@
+"""The commit gate: every change of a layer judged, the allowed ones applied as one commit, the rest named.
+
+1. walk the layer  2. judge every change  3. find conflicts with what others did meanwhile  4. stage contents and keep
+originals  5. make the plan durable  6. apply  7. make that durable  8. clean the layer of what the tree has now.
+A crash before 7 is taken back at the next start, one after 7 repeats 8.
+"""
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass, field, replace
+
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import apply, journal, kernel, layers
+from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
+from ringfence.sandbox.worktree.judge import Judge, Verdict
+from ringfence.sandbox.worktree.plan import Plan, ordered
+from ringfence.sandbox.worktree.staging import Refused, Stage
+from ringfence.sandbox.worktree.state import Base, LayerState, pack
+from ringfence.sandbox.worktree.tracked import Tracked
+
+_CONFLICT = "someone else changed it since the mission could have read it"
+
+
+@dataclass(slots=True, kw_only=True)
+class Gate:
+    """One commit. All descriptors are the caller's; ``folder`` is the mission's."""
+
+    upper: int
+    lower: int
+    root: str
+    folder: str
+    stage_path: str
+    owner: tuple[int, int]
+    state: LayerState
+    judge: Judge
+    tracked: Tracked
+    _verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _conflicts: dict[str, str] = field(default_factory=dict)
+    _kept: dict[str, str] = field(default_factory=dict)
+
+    def commit(
+        self, changes: list[Change], *, only: frozenset[str] | None, approved: frozenset[str], now: int
+    ) -> GateReport:
+        """Apply what is allowed. Raises RingfenceError when nothing could be applied at all; then nothing was."""
+        real = [c for c in changes if not c.internal and not c.ignored]
+        open_to = [c for c in real if only is None or covers(only, c.path)]
+        same = [c for c in open_to if c.kind is ChangeKind.SAME]
+        judged = [c for c in open_to if c.kind is not ChangeKind.SAME]
+        self._judge(judged, approved)
+        self._block_replacements(judged)
+        chosen = [c for c in judged if _follows(c) or self._verdicts[c.path].tier is Tier.ALLOW]
+        self._find_conflicts(chosen)
+        chosen = [c for c in chosen if c.path not in self._conflicts]
+        done, folder = self._apply(chosen, now) if chosen else ([], "")
+        self._clean(done, same)
+        self._remember(real, {c.path for c in (*done, *same)})
+        if folder:
+            journal.Journal(folder).mark("clean")
+        return self._report(judged, done, changes, folder)
+
+    def _judge(self, changes: list[Change], approved: frozenset[str]) -> None:
+        self.judge.leaving = frozenset(c.path for c in changes if c.kind is ChangeKind.DELETED)
+        for change in changes:
+            if _follows(change):
+                continue
+            verdict = self.judge.judge(change)
+            if verdict.tier is Tier.ASK and covers(approved, change.path):
+                verdict = replace(verdict, tier=Tier.ALLOW, reason=f"committed by name ({verdict.reason})")
+            self._verdicts[change.path] = verdict
+
+    def _block_replacements(self, changes: list[Change]) -> None:
+        """A folder goes only with all that is in it; what would take its place waits for that, and so on downwards."""
+        stopped = {path: verdict for path, verdict in self._verdicts.items() if verdict.tier is not Tier.ALLOW}
+        for change in changes:
+            if _follows(change) or self._verdicts[change.path].tier is not Tier.ALLOW:
+                continue
+            cause = self._cause(change, stopped)
+            if cause is not None:
+                why = f"waits for {cause!r}: {stopped[cause].reason}"
+                self._verdicts[change.path] = replace(stopped[cause], reason=why)
+
+    @staticmethod
+    def _cause(change: Change, stopped: dict[str, Verdict]) -> str | None:
+        goes = change.was is Node.DIRECTORY and change.node is not Node.DIRECTORY
+        removed = change.kind is ChangeKind.DELETED and change.node is Node.DIRECTORY
+        if goes or removed:
+            return next((path for path in stopped if path.startswith(change.path + "/")), None)
+        if change.kind is ChangeKind.DELETED:
+            return None
+        parent = change.path.rpartition("/")[0]
+        while parent:
+            if parent in stopped:
+                return parent
+            parent = parent.rpartition("/")[0]
+        return None
+
+    def _find_conflicts(self, chosen: list[Change]) -> None:
+        mark = self.state.mark()
+        folders: dict[str, bool] = {"": False}
+        for change in chosen:
+            if _follows(change) or (change.node is Node.DIRECTORY and change.kind is ChangeKind.MODE):
+                continue
+            now = journal.source_identity(self.lower, change.path)
+            if self.state.changed_since(change.path, now):
+                self._conflicts[change.path] = _CONFLICT
+            elif change.kind is not ChangeKind.ADDED and self._moved(change.path.rpartition("/")[0], mark, folders):
+                self._conflicts[change.path] = "someone else moved its folder since the mission could have read it"
+            elif change.kind is ChangeKind.ADDED and self._was_removed(change, mark):
+                self._conflicts[change.path] = "someone else removed it since the mission could have read it"
+
+    def _moved(self, path: str, mark: int, known: dict[str, bool]) -> bool:
+        """A folder put here from elsewhere has a new ctime and an old mtime; making or removing entries moves both."""
+        if path not in known:
+            info = journal.source_identity(self.lower, path)
+            moved = info is None or not stat.S_ISDIR(info.mode) or (info.ctime_ns > mark and info.mtime_ns <= mark)
+            known[path] = moved or self._moved(path.rpartition("/")[0], mark, known)
+        return known[path]
+
+    def _was_removed(self, change: Change, mark: int) -> bool:
+        """A tracked file that is not there, in a folder that someone touched meanwhile, was removed by them."""
+        if change.node is not Node.FILE or not self.tracked.covers(os.fsencode(change.path), directory=False):
+            return False
+        parent = change.path.rpartition("/")[0]
+        while parent:
+            info = journal.source_identity(self.lower, parent)
+            if info is not None:
+                return info.ctime_ns > mark
+            parent = parent.rpartition("/")[0]
+        return os.fstat(self.lower).st_ctime_ns > mark
+
+    def _apply(self, chosen: list[Change], now: int) -> tuple[list[Change], str]:
+        record = journal.open_journal(self.folder)
+        os.makedirs(self.stage_path, mode=0o700)
+        fd = os.open(self.stage_path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            stage = self._staged(chosen, fd)
+            if not stage.steps:
+                return [], ""
+            plan = Plan(
+                version=1,
+                root=os.fsencode(self.root),
+                stage=os.fsencode(self.stage_path),
+                time=now,
+                steps=ordered(stage.steps),
+            )
+            journal.at_step("staged")
+            for step in plan.steps:
+                record.keep(self.lower, step)
+            journal.at_step("kept")
+            record.begin(plan, self.lower)
+            journal.at_step("planned")
+            changed, failed = apply.carry_out(plan, self.lower, fd)
+            journal.at_step("applied")
+            record.finish([*changed, *failed], self.lower)
+            journal.at_step("finished")
+        finally:
+            os.close(fd)
+            with contextlib.suppress(OSError):
+                if record.has("done") or not record.has("plan"):
+                    layers.remove_tree(self.stage_path)
+                    if not record.has("plan"):
+                        layers.remove_tree(record.folder)
+        for number, why in changed.items():
+            if number in stage.changes and not _follows(stage.changes[number]):
+                self._conflicts[stage.changes[number].path] = why
+        for number, why in failed.items():
+            if number in stage.changes and not _follows(stage.changes[number]):
+                self._refuse(stage.changes[number].path, why)
+        return [c for n, c in stage.changes.items() if n not in changed and n not in failed], record.folder
+
+    def _staged(self, chosen: list[Change], fd: int) -> Stage:
+        stage = Stage(fd=fd, upper=self.upper, lower=self.lower, owner=self.owner, max_file=self.judge.max_file)
+        blocked = {path for path, verdict in self._verdicts.items() if verdict.tier is not Tier.ALLOW}
+        blocked |= self._conflicts.keys()
+        for change in chosen:
+            if _follows(change) and change.kind is not ChangeKind.DELETED:
+                continue  # made by the first thing in it
+            if _follows(change) and any(path.startswith(change.path + "/") for path in blocked):
+                continue  # something in it stays, so it stays
+            try:
+                stage.add(change)
+            except Refused as answer:
+                blocked.add(change.path)
+                self._refuse(change.path, str(answer))
+        return stage
+
+    def _refuse(self, path: str, why: str) -> None:
+        self._verdicts[path] = Verdict(tier=Tier.DENY, rule="gate/unexplained", reason=why)
+
+    def _clean(self, done: list[Change], same: list[Change]) -> None:
+        clean_layer(self.upper, self.lower, [*done, *same])
+        for number, path in enumerate(sorted(self._conflicts), start=1):
+            self._set_aside(path, number)
+        layers.prune(self.upper, self.lower, [*(c.path for c in (*done, *same)), *self._conflicts])
+
+    def _set_aside(self, path: str, number: int) -> None:
+        """Move the mission's version out of the layer, so that its next call sees what the other one wrote."""
+        aside = f"{self.folder}/aside"
+        os.makedirs(aside, mode=0o700, exist_ok=True)
+        base = sum(1 for _ in os.scandir(aside))
+        folder = f"{aside}/{base + number:06d}"
+        parent, _, name = path.rpartition("/")
+        fd = _directory(self.upper, parent)
+        if fd is not None:
+            try:
+                info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                if not stat.S_ISCHR(info.st_mode):
+                    os.mkdir(folder, 0o700)
+                    os.rename(name, f"{folder}/{name}", src_dir_fd=fd)
+                    self._kept[path] = f"{folder}/{name}"
+            except FileNotFoundError:
+                pass
+            finally:
+                os.close(fd)
+        layers.expose(self.upper, self.lower, path)
+
+    def _remember(self, real: list[Change], settled: set[str]) -> None:
+        """Note how the real tree looked below what stays in the layer, for the day a person commits it by name."""
+        old = self.state.bases
+        kept = {}
+        for change in real:
+            if change.path in settled or change.path in self._conflicts:
+                continue
+            raw = os.fsencode(change.path)
+            now = journal.source_identity(self.lower, change.path)
+            kept[raw] = old.get(raw) or Base(identity=pack(now), changed=self.state.changed_since(change.path, now))
+        self.state.bases = kept
+        self.state.stamp_ns = 0
+
+    def _report(self, judged: list[Change], done: list[Change], all_changes: list[Change], folder: str) -> GateReport:
+        finished = {c.path for c in done}
+        lists: dict[str, list[GateItem]] = {"committed": [], "held": [], "refused": [], "conflicts": []}
+        for change in judged:
+            if _follows(change):
+                continue
+            verdict = self._verdicts[change.path]
+            where = _list_of(change.path, verdict, finished, self._conflicts)
+            reason = self._conflicts[change.path] if where == "conflicts" else verdict.reason
+            item = GateItem(
+                path=change.path,
+                change=change,
+                tier=verdict.tier,
+                reason=reason,
+                rule="gate/conflict" if where == "conflicts" else verdict.rule,
+                kept=self._kept.get(change.path, ""),
+            )
+            lists[where].append(item)
+        return GateReport(
+            committed=tuple(lists["committed"]),
+            held=tuple(lists["held"]),
+            refused=tuple(lists["refused"]),
+            conflicts=tuple(lists["conflicts"]),
+            ignored=sum(c.ignored for c in all_changes),
+            internal=sum(c.internal for c in all_changes),
+            journal=folder,
+        )
+
+
+def clean_layer(upper: int, lower: int, settled: list[Change]) -> None:
+    """Take out of the layer what the real tree has now, so that the next call sees one consistent tree."""
+    for change in settled:
+        if change.kind is ChangeKind.DELETED:
+            info = _entry(upper, change.path)
+            if info is not None and stat.S_ISCHR(info.st_mode) and _entry(lower, change.path) is None:
+                layers.drop(upper, change.path)
+        elif change.node is not Node.DIRECTORY:
+            layers.expose(upper, lower, change.path)
+
+
+def recover(mission: str, upper: str, root: int) -> list[str]:
+    """Finish or take back what a crash cut short in one mission. Gives a line for a person per journal touched."""
+    told = []
+    for record in journal.journals(mission):
+        if record.has("clean") or record.has("undone"):
+            continue
+        if not record.has("plan"):
+            layers.remove_tree(record.folder)
+            continue
+        if not record.has("done"):
+            report = record.take_back(root)
+            record.mark("undone")
+            told.append(f"commit {record.folder} was cut short: {len(report.restored)} steps taken back")
+            continue
+        _clean_again(record, upper, root)
+        record.mark("clean")
+        told.append(f"commit {record.folder} was complete: the layer was cleaned of it")
+    return told
+
+
+def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
+    plan, void = record.plan(), set(record.outcome().void)
+    layers.remove_tree(os.fsdecode(plan.stage))
+    try:
+        fd = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        paths = []
+        for step in plan.steps:
+            path = os.fsdecode(step.path)
+            paths.append(path)
+            if step.number in void or step.verb in {"mkdir", "rmdir"}:
+                continue
+            entry = journal.source_identity(fd, path)
+            if step.verb == "remove":
+                if entry is not None and stat.S_ISCHR(entry.mode) and _entry(root, path) is None:
+                    layers.drop(fd, path)
+            elif entry is not None and (step.source is None or pack(entry) == step.source):
+                layers.expose(fd, root, path)
+        layers.prune(fd, root, paths)
+    finally:
+        os.close(fd)
+
+
+def _follows(change: Change) -> bool:
+    """A folder that comes or goes with what is in it has no verdict of its own."""
+    return change.implied and not change.fault
+
+
+def _list_of(path: str, verdict: Verdict, finished: set[str], conflicts: dict[str, str]) -> str:
+    if path in conflicts:
+        return "conflicts"
+    if path in finished:
+        return "committed"
+    return "held" if verdict.tier is Tier.ASK else "refused"
+
+
+def _entry(fd: int, path: str) -> os.stat_result | None:
+    parent, _, name = path.rpartition("/")
+    inner = _directory(fd, parent)
+    if inner is None:
+        return None
+    try:
+        return os.stat(name, dir_fd=inner, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(inner)
+
+
+def _directory(fd: int, path: str) -> int | None:
+    if not path:
+        return os.dup(fd)
+    try:
+        return kernel.open_directory(fd, path)
+    except OSError:
+        return None

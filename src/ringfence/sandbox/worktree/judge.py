@@ -1,0 +1,152 @@
+"""One change at a time: what refuses it whatever the policy says, then what the policy says. Moves nothing.
+
+Every change is put to the decider as a file call, a write with its content or a delete. A file larger than one
+piece is judged piece by piece, overlapping, and the strictest answer counts, so that no pattern is passed by size.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ringfence.model.call import FileAction, ToolCall
+from ringfence.model.ports import Decider
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
+from ringfence.sandbox.worktree.guard import fold, protection
+from ringfence.sandbox.worktree.links import leads_to
+from ringfence.sandbox.worktree.walk import overlay_attributes
+
+PIECE = 4 * 1024 * 1024
+OVERLAP = 8192
+MAX_FILE = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of one change, and by which rule."""
+
+    tier: Tier
+    rule: str
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Judge:
+    """Judges the changes of one commit. ``upper`` and ``lower`` are the root descriptors of layer and real tree."""
+
+    upper: int
+    lower: int
+    root: str
+    decider: Decider
+    hides: Callable[[str], bool]
+    max_file: int = MAX_FILE
+    leaving: frozenset[str] = frozenset()
+    """Paths that this same commit deletes: a new name may differ from them by case alone."""
+    _folded: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def judge(self, change: Change) -> Verdict:
+        """The verdict on one change."""
+        guarded = protection(change.path)
+        if guarded is not None and guarded.tier is Tier.DENY and not change.fault:
+            return Verdict(tier=guarded.tier, rule=guarded.rule, reason=guarded.because)
+        refusal = self._refused(change)
+        if refusal is not None:
+            return refusal
+        verdict = self._ask(change)
+        if guarded is not None and guarded.tier > verdict.tier:
+            return Verdict(tier=guarded.tier, rule=guarded.rule, reason=guarded.because)
+        return verdict
+
+    def _refused(self, change: Change) -> Verdict | None:
+        if change.fault:
+            return _deny("unexplained", change.fault)
+        if self.hides(change.path):
+            return _deny("hidden", "the policy hides this path from the box, so the change cannot be meant for it")
+        if change.kind is ChangeKind.DELETED:
+            return None
+        if change.node not in {Node.FILE, Node.DIRECTORY, Node.SYMLINK}:
+            return _deny(change.node.value, f"a {change.node.value} is never taken into a worktree")
+        if change.node is Node.FILE and change.mode & 0o7000:
+            return _deny("set-id", f"mode {change.mode:04o} would run with another user's rights")
+        if change.node is Node.DIRECTORY and change.mode & stat.S_ISUID:
+            return _deny("set-id", f"mode {change.mode:04o} on a folder is never meant")
+        if change.node is not Node.DIRECTORY and change.links > 1:
+            return _deny("hard-link", f"the file has {change.links} names; copy it instead of linking it")
+        if change.size > self.max_file:
+            return _deny("too-large", f"{change.size} bytes is beyond the cap of {self.max_file} for one file")
+        if len(os.fsencode(f"{self.root}/{change.path}")) > 4095:
+            return _deny("name-too-long", "the whole path is longer than 4095 bytes")
+        if change.node is Node.SYMLINK:
+            return self._link(change)
+        return self._collides(change)
+
+    def _link(self, change: Change) -> Verdict | None:
+        where = leads_to(self.upper, self.lower, self.root, change.path, change.target)
+        if where is None:
+            return _deny("link-outside", f"the link points out of the worktree, to {change.target!r}")
+        guarded = protection(where)
+        if guarded is not None:
+            return _deny("link-protected", f"the link points to a protected path, {where!r}: {guarded.because}")
+        if self.hides(where):
+            return _deny("link-hidden", f"the link points to a path that the policy hides, {where!r}")
+        return self._collides(change)
+
+    def _collides(self, change: Change) -> Verdict | None:
+        if change.kind is not ChangeKind.ADDED:
+            return None
+        parent, _, name = change.path.rpartition("/")
+        known = self._folded.get(parent)
+        if known is None:
+            known = self._folded[parent] = self._names_below(parent)
+        folded = fold(name)
+        other = known.setdefault(folded, name)
+        if other != name and f"{parent}/{other}".lstrip("/") not in self.leaving:
+            return _deny("case-collision", f"the name differs from {other!r} only in case or invisible characters")
+        known[folded] = name
+        return None
+
+    def _names_below(self, parent: str) -> dict[str, str]:
+        try:
+            fd = kernel.open_directory(self.lower, parent) if parent else os.dup(self.lower)
+        except OSError:
+            return {}
+        try:
+            return {fold(name): name for name in os.listdir(fd)}
+        finally:
+            os.close(fd)
+
+    def _ask(self, change: Change) -> Verdict:
+        gone = change.kind is ChangeKind.DELETED or (change.kind is ChangeKind.TYPE and change.node is Node.DIRECTORY)
+        action = FileAction.DELETE if gone else FileAction.WRITE
+        if change.node is not Node.FILE or action is FileAction.DELETE:
+            content = change.target if change.node is Node.SYMLINK else None
+            return self._decide(change, action, content)
+        strictest: Verdict | None = None
+        try:
+            file = kernel.open_beneath(self.upper, change.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError as error:
+            return _deny("unreadable", f"the file cannot be read: {error.strerror}")
+        with open(file, "rb", buffering=0) as stream:
+            if {"metacopy", "redirect"} & overlay_attributes(file):
+                return _deny(
+                    "unexplained", "the overlay keeps this file's content elsewhere, which this gate never asked for"
+                )
+            tail, text = b"", stream.read(PIECE)
+            while strictest is None or (text and strictest.tier is not Tier.DENY):
+                answer = self._decide(change, action, (tail + text).decode("utf-8", "replace"))
+                if strictest is None or answer.tier > strictest.tier:
+                    strictest = answer
+                tail, text = text[-OVERLAP:], stream.read(PIECE)
+        return strictest
+
+    def _decide(self, change: Change, action: FileAction, content: str | None) -> Verdict:
+        call = ToolCall.file(action, f"{self.root.rstrip('/')}/{change.path}", cwd=self.root, content=content)
+        decision = self.decider.decide(call)
+        reason = decision.deciding[0]
+        return Verdict(tier=decision.tier, rule=reason.rule, reason=reason.because)
+
+
+def _deny(rule: str, because: str) -> Verdict:
+    return Verdict(tier=Tier.DENY, rule=f"gate/{rule}", reason=because)

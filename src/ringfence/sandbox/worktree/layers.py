@@ -1,0 +1,275 @@
+"""The folders behind a mission's layer: made, carried on from mission to mission, cleaned, removed.
+
+An upper directory holds what an agent wrote: it is changed here only while no box has it mounted.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterable
+
+from ringfence.model.errors import RingfenceError
+from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.walk import overlay_attributes
+
+
+def make_upper(folder: str, root: str, carried: str) -> None:
+    """Make ``upper`` and ``work`` in a mission's folder; a carried layer of ignored paths becomes the upper directory."""
+    upper = f"{folder}/upper"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not os.path.isdir(upper):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(carried, upper)
+        os.makedirs(upper, exist_ok=True)
+        info = os.stat(root)
+        os.chmod(upper, stat.S_IMODE(info.st_mode))
+        if os.geteuid() == 0:
+            os.chown(upper, info.st_uid, info.st_gid)
+    os.makedirs(f"{folder}/work", exist_ok=True)
+    if os.geteuid() == 0:
+        info = os.stat(root)
+        os.chown(f"{folder}/work", info.st_uid, info.st_gid)
+
+
+def assert_not_mounted(upper: str) -> None:
+    """Refuse while this process can see the layer mounted: changing a mounted upper directory is undefined."""
+    needle = f"upperdir={_escaped(upper)}"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            options = line.rstrip("\n").rpartition(" ")[2].split(",")
+            if " - overlay " in line and needle in options:
+                raise RingfenceError(
+                    "layer-mounted",
+                    "the layer is still mounted, so the gate may not read it",
+                    where=upper,
+                    remedy="end the box first (ringfence mission end)",
+                )
+
+
+def carry_on(upper: str, carried: str, ignored: Iterable[str]) -> None:
+    """Keep only the ignored paths of an upper directory, as the carried layer of the repository; the rest is removed."""
+    kept = sorted(ignored)
+    fresh = carried + ".new"
+    remove_tree(fresh)
+    if kept:
+        os.makedirs(fresh, mode=0o700)
+        for path in kept:
+            parent = os.path.dirname(f"{fresh}/{path}")
+            _mirror(upper, fresh, os.path.dirname(path))
+            os.makedirs(parent, exist_ok=True)
+            _movable(f"{upper}/{path}")
+            os.rename(f"{upper}/{path}", f"{fresh}/{path}")
+    remove_tree(upper)
+    if kept:
+        remove_tree(carried)
+        os.rename(fresh, carried)
+
+
+def expose(upper: int, lower: int, path: str) -> None:
+    """Let the real tree's version of ``path`` show through the layer again: what hides it is taken apart level by level.
+
+    A whiteout of an ancestor becomes a folder of whiteouts for its other children, an opaque folder an ordinary one.
+    """
+    parts = path.split("/")
+    here, below = os.dup(upper), os.dup(lower)
+    try:
+        for index, part in enumerate(parts):
+            last = index == len(parts) - 1
+            _open_up(here, below, part)
+            info = _lstat(here, part)
+            if last:
+                if info is not None:
+                    _unlink(here, part)
+                return
+            if info is None:
+                return
+            if stat.S_ISCHR(info.st_mode):
+                _unlink(here, part)
+                _whiteout_children(here, below, part)
+            elif not stat.S_ISDIR(info.st_mode):
+                return
+            next_below = _directory(below, part)
+            if next_below is None:
+                return
+            here, below = _step(here, kernel.open_directory(here, part)), _step(below, next_below)
+    finally:
+        os.close(here)
+        os.close(below)
+
+
+def drop(upper: int, path: str) -> None:
+    """Remove one entry of the layer, if it is there: a file, link, whiteout or whole folder."""
+    parent, _, name = path.rpartition("/")
+    fd = _directory(upper, parent) if parent else os.dup(upper)
+    if fd is None:
+        return
+    try:
+        info = _lstat(fd, name)
+        if info is None:
+            return
+        if stat.S_ISDIR(info.st_mode):
+            remove_tree(name, dir_fd=fd)
+        else:
+            _unlink(fd, name)
+    finally:
+        os.close(fd)
+
+
+def prune(upper: int, lower: int, paths: Iterable[str]) -> None:
+    """Remove what has become pointless: whiteouts over nothing, and empty folders that the real tree has too."""
+    parents = set(paths)
+    for path in list(parents):
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            parents.add(path)
+    for path in sorted(parents, key=lambda p: -p.count("/")):
+        parent, _, name = path.rpartition("/")
+        up = _directory(upper, parent) if parent else os.dup(upper)
+        if up is None:
+            continue
+        low = _directory(lower, parent) if parent else os.dup(lower)
+        try:
+            _prune_one(up, low, name)
+        finally:
+            os.close(up)
+            if low is not None:
+                os.close(low)
+
+
+def remove_tree(path: str, *, dir_fd: int | None = None) -> None:
+    """Remove a folder and all in it, whatever modes it has; no symbolic link is followed. Absent is fine."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        os.chmod(path, 0o700, dir_fd=dir_fd)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        if os.geteuid() and stat.S_IMODE(os.fstat(fd).st_mode) & 0o700 != 0o700:
+            os.fchmod(fd, 0o700)
+        with os.scandir(fd) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for name, directory in found:
+            if directory:
+                remove_tree(name, dir_fd=fd)
+            else:
+                os.unlink(name, dir_fd=fd)
+    finally:
+        os.close(fd)
+    os.rmdir(path, dir_fd=dir_fd)
+
+
+def _open_up(here: int, below: int, keep: str) -> None:
+    """Turn an opaque folder into an ordinary one, with a whiteout for each lower name it hid, but ``keep``."""
+    attributes = [n for n in os.listxattr(here) if n in {"user.overlay.opaque", "trusted.overlay.opaque"}]
+    if not any(os.getxattr(here, name) == b"y" for name in attributes):
+        return
+    names = set(os.listdir(here))
+    for name in os.listdir(below):
+        if name not in names and name != keep:
+            _whiteout(here, name)
+    for name in attributes:
+        os.removexattr(here, name)
+
+
+def _whiteout_children(here: int, below: int, name: str) -> None:
+    low = _directory(below, name)
+    if low is None:
+        return
+    try:
+        info = os.fstat(low)
+        os.mkdir(name, 0o700, dir_fd=here)
+        fd = kernel.open_directory(here, name)
+        try:
+            for child in os.listdir(low):
+                _whiteout(fd, child)
+            if os.geteuid() == 0:
+                os.fchown(fd, info.st_uid, info.st_gid)
+            os.fchmod(fd, stat.S_IMODE(info.st_mode))
+        finally:
+            os.close(fd)
+    finally:
+        os.close(low)
+
+
+def _prune_one(up: int, low: int | None, name: str) -> None:
+    info = _lstat(up, name)
+    under = _lstat(low, name) if low is not None else None
+    if info is None:
+        return
+    if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0 and under is None:
+        _unlink(up, name)
+    elif stat.S_ISDIR(info.st_mode) and under is not None and stat.S_ISDIR(under.st_mode):
+        fd = kernel.open_directory(up, name)
+        try:
+            below = _directory(low, name) if low is not None else None
+            try:
+                hides = "opaque" in overlay_attributes(fd) and below is not None and bool(os.listdir(below))
+            finally:
+                if below is not None:
+                    os.close(below)
+            same_mode = stat.S_IMODE(info.st_mode) == stat.S_IMODE(under.st_mode)
+        finally:
+            os.close(fd)
+        if not hides and same_mode:
+            with contextlib.suppress(OSError):  # not empty: it still holds something
+                os.rmdir(name, dir_fd=up)
+
+
+def _mirror(upper: str, fresh: str, path: str) -> None:
+    """Make the parents of a carried path with the modes and owners they had."""
+    at = ""
+    for part in path.split("/") if path else []:
+        at = f"{at}/{part}"
+        if not os.path.isdir(fresh + at):
+            info = os.lstat(upper + at)
+            os.mkdir(fresh + at)
+            if os.geteuid() == 0:
+                os.chown(fresh + at, info.st_uid, info.st_gid)
+            os.chmod(fresh + at, stat.S_IMODE(info.st_mode) | 0o700)
+
+
+def _movable(path: str) -> None:
+    info = os.lstat(path)
+    if os.geteuid() and stat.S_ISDIR(info.st_mode) and not info.st_mode & stat.S_IWUSR:
+        os.chmod(path, stat.S_IMODE(info.st_mode) | 0o700)  # renaming a folder writes its ``..``
+
+
+def _unlink(fd: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=fd)
+    except PermissionError:
+        os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | 0o700)
+        os.unlink(name, dir_fd=fd)
+
+
+def _whiteout(fd: int, name: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mknod(name, stat.S_IFCHR | 0o000, 0, dir_fd=fd)
+
+
+def _directory(fd: int, path: str) -> int | None:
+    try:
+        return kernel.open_directory(fd, path)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV}:
+            return None
+        raise
+
+
+def _step(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+def _lstat(fd: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", "\\134").replace(" ", "\\040").replace("\n", "\\012").replace("\t", "\\011")

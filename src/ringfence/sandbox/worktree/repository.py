@@ -1,0 +1,90 @@
+"""Where a worktree's git directory and common directory are, found by reading files: no git is run.
+
+Handles ``.git`` as a directory, as a file (worktrees, submodules) and as a symbolic link, and a worktree without any.
+"""
+
+import os
+from dataclasses import dataclass
+
+from ringfence.model.errors import RingfenceError
+
+_LIMIT = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """The git side of a worktree. All paths are absolute and resolved."""
+
+    directory: str
+    """``.git`` itself, or where the file or link ``.git`` points."""
+    common: str
+    """Where refs and objects live; differs from ``directory`` in a linked worktree."""
+    inside: bool
+    """``.git`` is a real directory in the worktree, so that the overlay covers it."""
+
+    @property
+    def index(self) -> str:
+        """The index of this worktree."""
+        return f"{self.directory}/index"
+
+    @property
+    def exclude(self) -> str:
+        """The person's own ignore rules."""
+        return f"{self.common}/info/exclude"
+
+
+def find_repository(root: str) -> Repository | None:
+    """The repository whose working tree is ``root``, or None. Raises RingfenceError where ``.git`` makes no sense."""
+    dot = f"{root}/.git"
+    if _looks_bare(root):
+        raise RingfenceError(
+            "bare-repository",
+            "this is a bare repository: it has no files an agent could work on",
+            where=repr(root),
+            remedy="make a worktree of it (git worktree add DIR) and use that folder",
+        )
+    if not os.path.lexists(dot):
+        return None
+    real = os.path.realpath(dot)
+    if os.path.isfile(real):
+        directory = _pointer(real, b"gitdir:", os.path.dirname(real) if not os.path.islink(dot) else root)
+        inside = False
+    else:
+        directory = real
+        inside = not os.path.islink(dot)
+    if not os.path.isfile(f"{directory}/HEAD") and not os.path.islink(f"{directory}/HEAD"):
+        raise _broken(dot, f"{directory!r} holds no HEAD")
+    common = directory
+    if os.path.isfile(f"{directory}/commondir"):
+        common = _pointer(f"{directory}/commondir", b"", directory)
+    return Repository(directory=directory, common=common, inside=inside)
+
+
+def _pointer(path: str, prefix: bytes, base: str) -> str:
+    with open(path, "rb") as stream:
+        text = stream.read(_LIMIT)
+    if not text.startswith(prefix) or len(text) == _LIMIT:
+        raise _broken(path, "it does not say where the git directory is")
+    target = os.fsdecode(text.removeprefix(prefix).strip(b" \r\n"))
+    real = os.path.realpath(os.path.join(base, target))
+    if not target or not os.path.isdir(real):
+        raise _broken(path, f"it points to {target!r}, which is no directory")
+    return real
+
+
+def _looks_bare(root: str) -> bool:
+    return (
+        os.path.isfile(f"{root}/HEAD")
+        and os.path.isdir(f"{root}/objects")
+        and os.path.isdir(f"{root}/refs")
+        and not os.path.lexists(f"{root}/.git")
+    )
+
+
+def _broken(path: str, why: str) -> RingfenceError:
+    return RingfenceError(
+        "git-directory-broken",
+        f"{path!r} is not a git directory: {why}",
+        where=repr(path),
+        remedy="run git status there and repair the repository first",
+    )

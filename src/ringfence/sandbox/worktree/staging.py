@@ -1,0 +1,221 @@
+"""From judged changes to steps: new contents copied beside the real tree, expectations noted. Changes nothing in it."""
+
+import errno
+import os
+import stat
+from dataclasses import dataclass, field
+
+from ringfence.model.errors import RingfenceError
+from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
+from ringfence.sandbox.worktree.journal import packed_identity
+from ringfence.sandbox.worktree.plan import Step
+from ringfence.sandbox.worktree.state import identity_of, pack
+
+_CHUNK = 1 << 20
+
+
+class Refused(Exception):
+    """The one change at hand cannot be taken over; the reason is for a person."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """Collects the steps of one commit. ``fd`` is the staging folder, on the real tree's own file system."""
+
+    fd: int
+    upper: int
+    lower: int
+    owner: tuple[int, int]
+    max_file: int
+    steps: list[Step] = field(default_factory=list)
+    changes: dict[int, Change] = field(default_factory=dict)
+    _made: set[str] = field(default_factory=set)
+    _replaced: set[str] = field(default_factory=set)
+
+    def add(self, change: Change) -> None:
+        """Stage one change. Raises Refused for what cannot be taken, RingfenceError when there is no room."""
+        try:
+            self._add(change)
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+                raise RingfenceError(
+                    "gate-no-room",
+                    f"the commit could not be prepared: {error.strerror}; nothing was changed, everything is in the layer",
+                    where=repr(change.path),
+                    remedy="free some space on the file system of the repository and commit again",
+                ) from error
+            raise Refused(f"it cannot be taken over: {error.strerror}") from error
+
+    def _add(self, change: Change) -> None:
+        parent, _, name = change.path.rpartition("/")
+        if change.kind is ChangeKind.DELETED:
+            self._remove(change, parent, name)
+        elif change.node is Node.DIRECTORY:
+            self._directory(change, parent, name)
+        elif change.kind is ChangeKind.MODE and self._links(parent, name) == 1:
+            self._note(change, "chmod", parent, name, mode=change.mode & 0o777)
+        else:
+            self._put(change, parent, name)
+
+    def _remove(self, change: Change, parent: str, name: str) -> None:
+        if change.node is Node.DIRECTORY:
+            self._note(change, "rmdir", parent, name)
+            self._replaced.add(change.path)
+        else:
+            self._note(change, "remove", parent, name)
+
+    def _directory(self, change: Change, parent: str, name: str) -> None:
+        if change.kind is ChangeKind.MODE:
+            self._note(change, "chmod", parent, name, mode=self._folder_mode(change.path, change.mode))
+            return
+        if change.kind is ChangeKind.TYPE:
+            self._note(change, "remove", parent, name)
+            self._replaced.add(change.path)
+        self._make(change.path)
+        if change.kind is ChangeKind.ADDED and self.steps:
+            self.changes.setdefault(self.steps[-1].number, change)
+
+    def _put(self, change: Change, parent: str, name: str) -> None:
+        if parent:
+            self._make(parent)
+        before = None if change.path in self._replaced else self._lower_stat(parent, name)
+        number = len(self.steps)
+        owner = (before.st_uid, before.st_gid) if before is not None else self.owner
+        source = kernel.open_directory(self.upper, parent) if parent else os.dup(self.upper)
+        try:
+            entry = packed_identity(source, name)
+            if change.node is Node.SYMLINK:
+                os.symlink(os.readlink(name, dir_fd=source), str(number), dir_fd=self.fd)
+                self._own(number, owner)
+            else:
+                self._copy(source, name, number, owner, self._lower_file(parent, name, before))
+        finally:
+            os.close(source)
+        self.steps.append(
+            Step(
+                verb="put",
+                path=os.fsencode(change.path),
+                number=number,
+                before=None if before is None else pack(identity_of(before)),
+                before_owner=owner,
+                after=packed_identity(self.fd, str(number)),
+                source=entry,
+            )
+        )
+        self.changes[number] = change
+
+    def _copy(self, source: int, name: str, number: int, owner: tuple[int, int], lower: int | None) -> None:
+        reader = kernel.open_beneath(source, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        writer = os.open(str(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+        try:
+            info = os.fstat(reader)
+            if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
+                raise Refused("it changed while the gate read it")
+            _copy_bytes(reader, writer, self.max_file)
+            self._own(number, owner)
+            if lower is not None:
+                _copy_attributes(lower, writer)
+            os.fchmod(writer, stat.S_IMODE(info.st_mode) & 0o777)
+            os.utime(writer, ns=(info.st_mtime_ns, info.st_mtime_ns))
+        finally:
+            os.close(reader)
+            os.close(writer)
+            if lower is not None:
+                os.close(lower)
+
+    def _own(self, number: int, owner: tuple[int, int]) -> None:
+        info = os.stat(str(number), dir_fd=self.fd, follow_symlinks=False)
+        if (info.st_uid, info.st_gid) == owner:
+            return
+        try:
+            os.chown(str(number), *owner, dir_fd=self.fd, follow_symlinks=False)
+        except PermissionError as error:
+            os.unlink(str(number), dir_fd=self.fd)
+            raise Refused(f"it belongs to {owner[0]}:{owner[1]}; replacing it would change its owner") from error
+
+    def _make(self, path: str) -> None:
+        """Folders that do not exist yet, from the root down, each with the mode that the mission gave it."""
+        at = ""
+        for part in path.split("/"):
+            parent, at = at, f"{at}/{part}" if at else part
+            if at in self._made:
+                continue
+            under = None if at in self._replaced else self._lower_stat(parent, part)
+            if under is not None:
+                if not stat.S_ISDIR(under.st_mode):
+                    raise Refused(f"{at!r} is no folder in the real tree")
+                continue
+            number = len(self.steps)
+            mode = self._folder_mode(at, os.stat(at, dir_fd=self.upper, follow_symlinks=False).st_mode)
+            self.steps.append(
+                Step(verb="mkdir", path=os.fsencode(at), number=number, mode=mode, before_owner=self.owner)
+            )
+            self._made.add(at)
+
+    def _note(self, change: Change, verb: str, parent: str, name: str, *, mode: int = 0) -> None:
+        before = self._lower_stat(parent, name)
+        if before is None:
+            return
+        number = len(self.steps)
+        self.steps.append(
+            Step(
+                verb=verb,  # type: ignore[arg-type] # one of plan.Verb
+                path=os.fsencode(change.path),
+                number=number,
+                mode=mode,
+                before=pack(identity_of(before)),
+                before_owner=(before.st_uid, before.st_gid),
+            )
+        )
+        self.changes[number] = change
+
+    def _folder_mode(self, path: str, mode: int) -> int:
+        """A folder's permissions; set-group-ID only where the real tree's folder, or its parent, has it."""
+        parent, _, name = path.rpartition("/")
+        under = self._lower_stat(parent, name) or self._lower_stat(*parent.rpartition("/")[::2])
+        return stat.S_IMODE(mode) & 0o1777 | (stat.S_ISGID & under.st_mode if under is not None else 0)
+
+    def _lower_stat(self, parent: str, name: str) -> os.stat_result | None:
+        if any(parent == path or parent.startswith(path + "/") for path in self._replaced):
+            return None  # this same commit puts something else there
+        try:
+            fd = kernel.open_directory(self.lower, parent) if parent else os.dup(self.lower)
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                return None
+            raise Refused(f"{parent!r} is no ordinary folder in the real tree") from error
+        try:
+            return os.stat(name or ".", dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(fd)
+
+    def _lower_file(self, parent: str, name: str, before: os.stat_result | None) -> int | None:
+        if before is None or not stat.S_ISREG(before.st_mode):
+            return None
+        path = f"{parent}/{name}" if parent else name
+        return kernel.open_beneath(self.lower, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+    def _links(self, parent: str, name: str) -> int:
+        info = self._lower_stat(parent, name)
+        return 0 if info is None else info.st_nlink
+
+
+def _copy_bytes(reader: int, writer: int, limit: int) -> None:
+    total = 0
+    while chunk := os.read(reader, _CHUNK):
+        total += len(chunk)
+        if total > limit:
+            raise Refused(f"it grew beyond the cap of {limit} bytes")
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(writer, view) :]
+
+
+def _copy_attributes(lower: int, writer: int) -> None:
+    """Access lists and users' own attributes stay as they were; capabilities never come along."""
+    for name in os.listxattr(lower):
+        if name.startswith("user.") or name == "system.posix_acl_access":
+            os.setxattr(writer, name, os.getxattr(lower, name))

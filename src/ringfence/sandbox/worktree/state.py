@@ -1,0 +1,122 @@
+"""What is remembered of one mission's layer between calls: when it was mounted, and how the paths it holds looked below.
+
+A path changed in the real tree after the mount is told by its ctime, which no ordinary program can set; a clock that
+was stepped back meanwhile moves the mark back by as much.
+"""
+
+import os
+import stat
+import time
+
+import msgspec
+
+from ringfence.model.errors import RingfenceError
+from ringfence.sandbox.worktree.change import Identity
+
+_FILE = "layer.state"
+
+
+class Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one path looked in the real tree when the mission changed it. ``changed``: someone was there meanwhile."""
+
+    identity: tuple[int, int, int, int, int, int] | None
+    changed: bool = False
+
+
+class LayerState(msgspec.Struct, forbid_unknown_fields=True):
+    """The record of one layer. ``stamp_ns`` is 0 while nothing was mounted since the last gate."""
+
+    root: bytes
+    device: int
+    inode: int
+    stamp_ns: int = 0
+    offset_ns: int = 0
+    bases: dict[bytes, Base] = {}
+    index: tuple[int, int, int, int, int, int] | None = None
+    reported: list[str] = []
+    """Refusals of history already told once."""
+
+    def stamp(self) -> None:
+        """Note that the layer is about to be mounted, unless an earlier mount has not been through the gate yet."""
+        if not self.stamp_ns:
+            self.stamp_ns = time.time_ns()
+            self.offset_ns = _offset()
+
+    def changed_since(self, path: str, now: Identity | None) -> bool:
+        """Whether someone else changed ``path`` since the mission could have read it. ``now`` is None where it is absent."""
+        base = self.bases.get(os.fsencode(path))
+        folder = now is not None and stat.S_ISDIR(now.mode)
+        if base is not None:
+            if folder and base.identity is not None:
+                return base.changed or now is None or base.identity[:2] != (now.device, now.inode)
+            return base.changed or base.identity != pack(now)
+        return now is not None and not folder and now.ctime_ns > self.mark()
+
+    def mark(self) -> int:
+        """The instant (ns) after which a ctime in the real tree means: changed by someone else."""
+        if not self.stamp_ns:
+            return 0
+        return self.stamp_ns + min(0, _offset() - self.offset_ns)
+
+
+def load(folder: str) -> LayerState | None:
+    """The record in a mission's folder, or None before its first mount. Raises RingfenceError where it is unreadable."""
+    path = f"{folder}/{_FILE}"
+    try:
+        with open(path, "rb") as stream:
+            return msgspec.msgpack.decode(stream.read(), type=LayerState)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RingfenceError(
+            "layer-unreadable",
+            f"the record of this mission's layer cannot be read: {error}",
+            where=path,
+            remedy="nothing will be committed from it; copy out what you need and discard the mission",
+        ) from error
+
+
+def store(folder: str, state: LayerState) -> None:
+    """Replace the record in one step."""
+    path = f"{folder}/{_FILE}"
+    with open(path + ".new", "wb") as stream:
+        stream.write(msgspec.msgpack.encode(state))
+    os.replace(path + ".new", path)
+
+
+def identity_of(info: os.stat_result) -> Identity:
+    """The identity in a stat result."""
+    return Identity(
+        device=info.st_dev,
+        inode=info.st_ino,
+        size=info.st_size,
+        mtime_ns=info.st_mtime_ns,
+        ctime_ns=info.st_ctime_ns,
+        mode=info.st_mode,
+    )
+
+
+def pack(identity: Identity | None) -> tuple[int, int, int, int, int, int] | None:
+    """An identity as the record and the journal hold it."""
+    if identity is None:
+        return None
+    return (
+        identity.device,
+        identity.inode,
+        identity.size,
+        identity.mtime_ns,
+        identity.ctime_ns,
+        identity.mode,
+    )
+
+
+def unpack(packed: tuple[int, int, int, int, int, int] | None) -> Identity | None:
+    """The reverse of ``pack``."""
+    if packed is None:
+        return None
+    device, inode, size, mtime, ctime, mode = packed
+    return Identity(device=device, inode=inode, size=size, mtime_ns=mtime, ctime_ns=ctime, mode=mode)
+
+
+def _offset() -> int:
+    return time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -1,0 +1,310 @@
+"""One worktree as missions see it: opened with checks, layered, its changes listed, committed, undone, discarded.
+
+This is what the supervisor calls. Nothing here decides: the policy is asked through the ``Decider`` that is passed in.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+
+from ringfence.model.box import Layer
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import Micros, MissionId
+from ringfence.model.ports import Decider
+from ringfence.sandbox.worktree import diff as differ
+from ringfence.sandbox.worktree import journal, layers, state
+from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
+from ringfence.sandbox.worktree.checks import check_root, check_state
+from ringfence.sandbox.worktree.gate import Gate, recover
+from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
+from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
+from ringfence.sandbox.worktree.lock import RepositoryLock
+from ringfence.sandbox.worktree.repository import Repository, find_repository
+from ringfence.sandbox.worktree.tracked import Tracked
+from ringfence.sandbox.worktree.walk import Walk
+
+PathTest = Callable[[str], bool]
+
+
+def _never(_path: str) -> bool:
+    return False
+
+
+class Worktree:
+    """A worktree and the layers of its missions. Make one with ``open``; it holds no descriptors between calls.
+
+    ``policy_hides`` says whether a path (relative to the root) is hidden from boxes; ``explicit`` whether
+    ``files.write.allow`` names an ignored path all the same (a folder is asked for with a trailing ``/``, and the
+    answer is yes when anything below it could be named).
+    """
+
+    def __init__(
+        self, *, root: str, state_dir: str, repository: Repository | None, hides: PathTest, explicit: PathTest
+    ) -> None:
+        self.root = root
+        self.repository = repository
+        self.max_file = MAX_FILE
+        self._state = state_dir
+        self._hides = hides
+        self._explicit = explicit
+        info = os.stat(repository.common if repository else root)
+        self.key = hashlib.sha256(f"{info.st_dev}:{info.st_ino}".encode()).hexdigest()[:24]
+        self._lock = RepositoryLock(f"{state_dir}/locks/{self.key}.lock")
+
+    @classmethod
+    def open(
+        cls,
+        root: str,
+        state_dir: str,
+        *,
+        policy_hides: PathTest | None = None,
+        explicit: PathTest | None = None,
+        timeout: float = 30.0,
+    ) -> "Worktree":
+        """The worktree at ``root``. Raises RingfenceError with the remedy for a folder that cannot be fenced."""
+        real = check_root(root)
+        for name in ("locks", "repositories", "missions"):
+            os.makedirs(f"{state_dir}/{name}", mode=0o700, exist_ok=True)
+        state_real = os.path.realpath(state_dir)
+        check_state(state_real, real)
+        tree = cls(
+            root=real,
+            state_dir=state_real,
+            repository=find_repository(real),
+            hides=policy_hides or _never,
+            explicit=explicit or _never,
+        )
+        tree._lock = RepositoryLock(f"{state_real}/locks/{tree.key}.lock", timeout=timeout)
+        return tree
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the repository: mounts, commits and host-side file tools take turns. Re-entrant for one thread."""
+        return self._lock.held()
+
+    def layer(self, mission: MissionId) -> Layer:
+        """The mission's layer, made if need be, ready to be mounted now: what others change from here on is a conflict."""
+        folder = self._folder(mission)
+        with self.lock():
+            layers.make_upper(folder, self.root, self._carried)
+            info = os.stat(self.root)
+            record = state.load(folder) or state.LayerState(
+                root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino
+            )
+            self._same_root(record, folder)
+            record.stamp()
+            state.store(folder, record)
+        return Layer(
+            lower=self.root,
+            upper=f"{folder}/upper",
+            work=f"{folder}/work",
+            target=self.root,
+            owner=(info.st_uid, info.st_gid),
+        )
+
+    def changes(self, layer: Layer) -> tuple[Change, ...]:
+        """Every difference of the layer from the real tree. Ignored folders are one change each; git's own files are marked."""
+        with self._opened(layer) as (upper, lower):
+            return tuple(c for c in self._walk().changes(upper, lower) if c.kind is not ChangeKind.SAME)
+
+    def diff(self, layer: Layer, *, stat_only: bool = False) -> str:
+        """The changes as text for a person: counts, then a unified diff. Names and contents are escaped for a terminal."""
+        changes = tuple(c for c in self.changes(layer) if not c.internal)
+        with self._opened(layer) as (upper, lower):
+            return differ.render(changes, upper, lower, stat_only=stat_only)
+
+    def commit(
+        self,
+        layer: Layer,
+        decider: Decider,
+        *,
+        only: Iterable[str] | None = None,
+        now: Micros,
+        approved: Iterable[str] = (),
+    ) -> GateReport:
+        """Judge every change and apply the allowed ones; see ``GateReport``. The box must be dead or frozen.
+
+        ``only`` limits the commit to these paths and what lies below them; ``approved`` names paths a person said yes
+        to, for which ASK counts as ALLOW. All that is applied is on disk when this returns.
+        """
+        folder = os.path.dirname(layer.upper)
+        with self.lock(), self._opened(layer) as (upper, lower):
+            layers.assert_not_mounted(layer.upper)
+            recover(folder, layer.upper, lower)
+            record = state.load(folder)
+            if record is None:
+                raise RingfenceError(
+                    "layer-unreadable",
+                    "this mission has no record of its layer",
+                    where=folder,
+                    remedy="discard the mission",
+                )
+            self._same_root(record, folder)
+            judge = Judge(
+                upper=upper, lower=lower, root=self.root, decider=decider, hides=self._hides, max_file=self.max_file
+            )
+            walk = self._walk()
+            gate = Gate(
+                upper=upper,
+                lower=lower,
+                root=self.root,
+                folder=folder,
+                stage_path=self._stage(folder),
+                owner=layer.owner,
+                state=record,
+                judge=judge,
+                tracked=walk.tracked,
+            )
+            report = gate.commit(
+                list(walk.changes(upper, lower)),
+                only=None if only is None else frozenset(only),
+                approved=frozenset(approved),
+                now=now,
+            )
+            state.store(folder, record)
+            return report
+
+    def discard(self, layer: Layer, paths: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Drop changes from the layer: the named paths and what lies below them, or all but the ignored ones."""
+        folder = os.path.dirname(layer.upper)
+        with self.lock(), self._opened(layer) as (upper, lower):
+            layers.assert_not_mounted(layer.upper)
+            found = tuple(self._walk().changes(upper, lower))
+            if paths is None:
+                self._drop_all(layer, folder, [c.path for c in found if c.ignored])
+                return tuple(c.path for c in found if not c.ignored and not c.internal)
+            dropped = [os.path.normpath(path) for path in paths]
+            for path in dropped:
+                layers.expose(upper, lower, path)
+            layers.prune(upper, lower, dropped)
+            return tuple(c.path for c in found if any(c.path == p or c.path.startswith(p + "/") for p in dropped))
+
+    def end(self, layer: Layer) -> None:
+        """End the layer: ignored paths are carried on to the repository's next mission, the rest is removed.
+
+        The undo journal, and what conflicts set aside, stay in the mission's folder.
+        """
+        folder = os.path.dirname(layer.upper)
+        with self.lock():
+            layers.assert_not_mounted(layer.upper)
+            if os.path.isdir(layer.upper):
+                with self._opened(layer) as (upper, lower):
+                    ignored = [c.path for c in self._walk().changes(upper, lower) if c.ignored]
+                os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
+                layers.carry_on(layer.upper, self._carried, ignored)
+            layers.remove_tree(layer.work)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/layer.state")
+
+    def forget_carried(self) -> None:
+        """Remove the ignored paths that would be carried on to the next mission."""
+        with self.lock():
+            layers.remove_tree(self._carried)
+
+    def undo(self, mission: MissionId) -> journal.UndoReport:
+        """Give back what all commits of a mission changed, newest first. What someone changed since stays, and is listed."""
+        restored: list[str] = []
+        conflicts: list[str] = []
+        with self.lock(), self._root() as lower:
+            recover(self._folder(mission), f"{self._folder(mission)}/upper", lower)
+            for record in reversed(journal.journals(self._folder(mission))):
+                if record.has("undone"):
+                    continue
+                report = record.take_back(lower, void=record.outcome().void)
+                record.mark("undone")
+                restored += report.restored
+                conflicts += report.conflicts
+        return journal.UndoReport(restored=tuple(restored), conflicts=tuple(conflicts))
+
+    def recover(self) -> tuple[str, ...]:
+        """Finish or take back the commits of this worktree that a crash cut short; call it at every start."""
+        told: list[str] = []
+        with self.lock(), self._root() as lower:
+            for name in sorted(os.listdir(f"{self._state}/missions")):
+                folder = f"{self._state}/missions/{name}"
+                if self._belongs(folder):
+                    told += recover(folder, f"{folder}/upper", lower)
+        return tuple(told)
+
+    @property
+    def _carried(self) -> str:
+        info = os.stat(self.root)
+        return f"{self._state}/repositories/{self.key}/carried-{info.st_dev}-{info.st_ino}"
+
+    def _folder(self, mission: MissionId) -> str:
+        if not mission or mission != os.path.basename(mission) or mission.startswith("."):
+            raise RingfenceError(
+                "mission-unknown", f"{mission!r} is not the name of a mission", remedy="see ringfence mission list"
+            )
+        return f"{self._state}/missions/{mission}"
+
+    def _stage(self, folder: str) -> str:
+        """A folder on the worktree's own file system, out of sight: in ``.git`` where that is on the same one."""
+        name = f"ringfence-stage-{os.path.basename(folder)}"
+        dot = f"{self.root}/.git"
+        inside = self.repository is not None and self.repository.inside
+        if inside and os.lstat(dot).st_dev == os.stat(self.root).st_dev and os.access(dot, os.W_OK):
+            return f"{dot}/{name}"
+        return f"{self.root}/.{name}"
+
+    def _belongs(self, folder: str) -> bool:
+        for record in journal.journals(folder):
+            with contextlib.suppress(RingfenceError):
+                if record.has("plan") and record.plan().root == os.fsencode(self.root):
+                    return True
+        return False
+
+    def _same_root(self, record: state.LayerState, folder: str) -> None:
+        info = os.stat(self.root)
+        if record.root != os.fsencode(self.root) or (record.device, record.inode) != (info.st_dev, info.st_ino):
+            raise RingfenceError(
+                "worktree-replaced",
+                "the folder is not the one this mission began in",
+                where=repr(self.root),
+                remedy=f"the mission's changes are kept in {folder}/upper; put the folder back, or discard the mission",
+            )
+
+    def _drop_all(self, layer: Layer, folder: str, ignored: list[str]) -> None:
+        kept = f"{folder}/kept-ignored"
+        layers.carry_on(layer.upper, kept, ignored)
+        layers.make_upper(folder, self.root, kept)
+        record = state.load(folder)
+        if record is not None:
+            record.bases, record.stamp_ns = {}, 0
+            state.store(folder, record)
+
+    def _walk(self) -> Walk:
+        index, exclude = b"", b""
+        if self.repository is not None:
+            index = _read(self.repository.index, 1 << 28)
+            exclude = _read(self.repository.exclude, MAX_BYTES)
+        rules: Rules = parse(exclude)
+        return Walk(tracked=Tracked(index), exclude=rules, explicit=self._explicit)
+
+    @contextlib.contextmanager
+    def _root(self) -> Iterator[int]:
+        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:
+        with self._root() as lower:
+            upper = os.open(layer.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                yield upper, lower
+            finally:
+                os.close(upper)
+
+
+def _read(path: str, limit: int) -> bytes:
+    """A small file of the person's own git directory; absent is empty."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with open(fd, "rb") as stream:
+        return stream.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""

@@ -1,0 +1,327 @@
+"""What a layer changed: a walk of its upper directory beside the real tree, through descriptors only.
+
+The upper directory was written by an agent. It is read with openat2 beneath its root, never through a symbolic link,
+another mount or a path; the box must be dead or frozen. Hidden files' masks are never in an upper directory.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ringfence.model.ids import Bytes
+from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, node_of
+from ringfence.sandbox.worktree.guard import git_internal, is_git_name
+from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, is_ignored, parse
+from ringfence.sandbox.worktree.tracked import Tracked
+
+MAX_DEPTH = 96
+MAX_PATH = 3800
+_XATTRS = ("user.overlay.", "trusted.overlay.")
+_BARE = {"HEAD", "objects", "refs"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """One entry of the upper directory, with what lies below it in the real tree."""
+
+    upper: int
+    lower: int | None
+    path: str
+    name: str
+    info: os.stat_result
+    under: os.stat_result | None
+    rules: tuple[Rules, ...]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """How to walk: which names git tracks and ignores, and which ignored paths a policy names all the same."""
+
+    tracked: Tracked = field(default_factory=Tracked)
+    exclude: Rules = field(default_factory=Rules)
+    explicit: Callable[[str], bool] = lambda _path: False
+
+    def changes(self, upper: int, lower: int) -> Iterator[Change]:
+        """Every difference below the two root descriptors, parents before children, in the order of names."""
+        rules = (self.exclude, *_rules_of(upper, lower, ""))
+        yield from self._folder(upper, lower, "", rules, 0)
+
+    def _folder(
+        self, upper: int, lower: int | None, prefix: str, rules: tuple[Rules, ...], depth: int
+    ) -> Iterator[Change]:
+        marks = _marks(upper)
+        with os.scandir(upper) as entries:
+            names = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
+        below = _names(lower) if lower is not None and "opaque" in marks else ()
+        bare = depth > 0 and prefix != ".git/" and names.keys() | set(_bare_names(lower)) >= _BARE
+        for name in sorted(names.keys() | set(below)):
+            path = prefix + name
+            under = _lstat(lower, name)
+            info = names.get(name)
+            if info is None or (_is_whiteout(upper, name, info, "xwhiteouts" in marks)):
+                if under is not None:
+                    yield from self._gone(lower, name, path, under, rules)
+                continue
+            if "redirect" in marks:
+                yield _change(
+                    path, info, under, fault="the overlay points elsewhere (redirect), which this gate never asked for"
+                )
+            elif bare:
+                yield _change(path, info, under, fault="lies in a folder that git takes for a repository of its own")
+            else:
+                spot = _Spot(upper, lower, path, name, info, under, rules, depth)
+                yield from self._entry(spot)
+
+    def _entry(self, spot: _Spot) -> Iterator[Change]:
+        path, name, info, under = spot.path, spot.name, spot.info, spot.under
+        directory = stat.S_ISDIR(info.st_mode)
+        if self._stays(path, spot.rules, directory=directory):
+            yield _change(path, info, under, ignored=True)
+        elif not directory:
+            yield from self._leaf(spot)
+        elif spot.depth >= MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH:
+            yield _change(path, info, under, fault="the path is longer or deeper than this gate takes")
+        elif is_git_name(name) and (spot.depth > 0 or name != ".git" or under is None):
+            yield _change(path, info, under)  # a repository made in the box: one line, not thousands
+        else:
+            yield from self._subfolder(spot)
+
+    def _subfolder(self, spot: _Spot) -> Iterator[Change]:
+        path, name, info, under = spot.path, spot.name, spot.info, spot.under
+        merged = under is not None and stat.S_ISDIR(under.st_mode)
+        if under is not None and not merged:
+            yield _change(path, info, under)
+        elif under is None or stat.S_IMODE(under.st_mode) != stat.S_IMODE(info.st_mode):
+            yield _change(path, info, under, implied=under is None and _has_entries(spot.upper, name))
+        try:
+            fd = kernel.open_directory(spot.upper, name)
+        except OSError as error:
+            yield _change(path, info, under, fault=f"the folder cannot be read: {error.strerror}")
+            return
+        below = None
+        try:
+            below = kernel.open_directory(spot.lower, name) if merged and spot.lower is not None else None
+            if path == ".git" and "opaque" in _marks(fd):
+                yield _change(path, info, under, fault="the repository itself was replaced or moved in the box")
+                return
+            inner = spot.rules if path == ".git" else self._inner(spot.rules, path, fd, below)
+            yield from self._folder(fd, below, path + "/", inner, spot.depth + 1)
+        finally:
+            os.close(fd)
+            if below is not None:
+                os.close(below)
+
+    def _leaf(self, spot: _Spot) -> Iterator[Change]:
+        upper, lower, path, name, info, under = spot.upper, spot.lower, spot.path, spot.name, spot.info, spot.under
+        if under is not None and stat.S_ISDIR(under.st_mode):
+            yield from self._gone(lower, name, path, under, spot.rules, replaced=True)
+        if node_of(info.st_mode) is Node.SYMLINK:
+            target = os.readlink(name, dir_fd=upper)
+            same = under is not None and stat.S_ISLNK(under.st_mode) and os.readlink(name, dir_fd=lower) == target
+            yield _change(path, info, under, target=target, same=same)
+        else:
+            yield _change(path, info, under, same=_same_file(upper, lower, name, info, under))
+
+    def _gone(
+        self,
+        lower: int | None,
+        name: str,
+        path: str,
+        under: os.stat_result,
+        rules: tuple[Rules, ...],
+        *,
+        replaced: bool = False,
+    ) -> Iterator[Change]:
+        directory = stat.S_ISDIR(under.st_mode)
+        if self._stays(path, rules, directory=directory):
+            yield _deleted(path, under, ignored=True)
+            return
+        if directory and lower is not None and not is_git_name(name):
+            try:
+                fd = kernel.open_directory(lower, name)
+            except OSError:
+                yield _deleted(path, under, fault="another file system is mounted here")
+                return
+            try:
+                inner = self._inner(rules, path, None, fd)
+                children = _names(fd)
+                for child in children:
+                    info = _lstat(fd, child)
+                    if info is not None:
+                        yield from self._gone(fd, child, f"{path}/{child}", info, inner)
+            finally:
+                os.close(fd)
+            yield _deleted(path, under, implied=bool(children) or replaced)
+        else:
+            yield _deleted(path, under)
+
+    def _inner(self, rules: tuple[Rules, ...], path: str, upper: int | None, lower: int | None) -> tuple[Rules, ...]:
+        """The rules inside a folder; an ignored one that is entered for what git tracks in it ignores all the rest."""
+        if is_ignored(rules, os.fsencode(path), directory=True):
+            return (*rules, Rules(prefix=path + "/", everything=True))
+        return (*rules, *_rules_of(upper, lower, path + "/"))
+
+    def _stays(self, path: str, rules: tuple[Rules, ...], *, directory: bool) -> bool:
+        raw = os.fsencode(path)
+        if path == ".git" or path.startswith(".git/") or not is_ignored(rules, raw, directory=directory):
+            return False
+        if self.explicit(path + "/" if directory else path):
+            return False
+        return not self.tracked.covers(raw, directory=directory)
+
+
+def _change(
+    path: str,
+    info: os.stat_result,
+    under: os.stat_result | None,
+    *,
+    ignored: bool = False,
+    implied: bool = False,
+    same: bool = False,
+    target: str = "",
+    fault: str = "",
+) -> Change:
+    kind = ChangeKind.ADDED
+    if under is not None:
+        mode_only = same or stat.S_ISDIR(info.st_mode)
+        other_mode = stat.S_IMODE(info.st_mode) != stat.S_IMODE(under.st_mode) and not stat.S_ISLNK(info.st_mode)
+        if stat.S_IFMT(info.st_mode) != stat.S_IFMT(under.st_mode):
+            kind = ChangeKind.TYPE
+        elif mode_only:
+            kind = ChangeKind.MODE if other_mode else ChangeKind.MODIFIED if fault else ChangeKind.SAME
+        else:
+            kind = ChangeKind.MODIFIED
+    return Change(
+        path=path,
+        kind=kind,
+        node=node_of(info.st_mode),
+        was=None if under is None else node_of(under.st_mode),
+        size=Bytes(info.st_size if stat.S_ISREG(info.st_mode) else 0),
+        mode=stat.S_IMODE(info.st_mode),
+        links=1 if stat.S_ISDIR(info.st_mode) else info.st_nlink,
+        target=target,
+        ignored=ignored,
+        internal=git_internal(path),
+        implied=implied,
+        fault=fault,
+    )
+
+
+def _deleted(
+    path: str, under: os.stat_result, *, ignored: bool = False, implied: bool = False, fault: str = ""
+) -> Change:
+    node = node_of(under.st_mode)
+    return Change(
+        path=path,
+        kind=ChangeKind.DELETED,
+        node=node,
+        was=node,
+        size=Bytes(under.st_size if node is Node.FILE else 0),
+        mode=stat.S_IMODE(under.st_mode),
+        ignored=ignored,
+        internal=git_internal(path),
+        implied=implied,
+        fault=fault,
+    )
+
+
+def _marks(fd: int) -> set[str]:
+    """What overlayfs noted on a directory: ``opaque``, ``redirect``, ``xwhiteouts``."""
+    found = set()
+    for name in os.listxattr(fd):
+        short = next((name.removeprefix(p) for p in _XATTRS if name.startswith(p)), "")
+        if short == "opaque":
+            found.add("xwhiteouts" if os.getxattr(fd, name) == b"x" else "opaque")
+        elif short == "redirect":
+            found.add("redirect")
+    return found
+
+
+def overlay_attributes(fd: int) -> frozenset[str]:
+    """The overlay's own notes on an open file or directory, without their prefix."""
+    names = os.listxattr(fd)
+    return frozenset(n.removeprefix(p) for n in names for p in _XATTRS if n.startswith(p))
+
+
+def _is_whiteout(fd: int, name: str, info: os.stat_result, by_attribute: bool) -> bool:
+    if stat.S_ISCHR(info.st_mode):
+        return info.st_rdev == 0
+    if not by_attribute or not stat.S_ISREG(info.st_mode) or info.st_size:
+        return False
+    file = kernel.open_beneath(fd, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        return "whiteout" in overlay_attributes(file)
+    finally:
+        os.close(file)
+
+
+def _same_file(upper: int, lower: int | None, name: str, info: os.stat_result, under: os.stat_result | None) -> bool:
+    if lower is None or under is None or not stat.S_ISREG(info.st_mode) or not stat.S_ISREG(under.st_mode):
+        return False
+    if info.st_size != under.st_size:
+        return False
+    try:
+        first = kernel.open_beneath(upper, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        second = kernel.open_beneath(lower, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        os.close(first)
+        return False
+    with open(first, "rb", buffering=0) as one, open(second, "rb", buffering=0) as two:
+        while True:
+            block = one.read(1 << 18)
+            if block != two.read(1 << 18):
+                return False
+            if not block:
+                return True
+
+
+def _rules_of(upper: int | None, lower: int | None, prefix: str) -> tuple[Rules, ...]:
+    """The folder's ``.gitignore``: the mission's, else the real tree's. Ignoring only ever keeps a path in the layer."""
+    for fd in (upper, lower):
+        if fd is None:
+            continue
+        try:
+            file = kernel.open_beneath(fd, ".gitignore", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        with open(file, "rb") as stream:
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                return (parse(stream.read(MAX_BYTES + 1), prefix),)
+    return ()
+
+
+def _names(fd: int | None) -> tuple[str, ...]:
+    return () if fd is None else tuple(sorted(os.listdir(fd)))
+
+
+def _bare_names(lower: int | None) -> Iterator[str]:
+    for name in _BARE:
+        if _lstat(lower, name) is not None:
+            yield name
+
+
+def _has_entries(fd: int, name: str) -> bool:
+    try:
+        inner = kernel.open_directory(fd, name)
+    except OSError:
+        return True  # the walk reports it
+    try:
+        with os.scandir(inner) as entries:
+            return next(entries, None) is not None
+    finally:
+        os.close(inner)
+
+
+def _lstat(fd: int | None, name: str) -> os.stat_result | None:
+    if fd is None:
+        return None
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None

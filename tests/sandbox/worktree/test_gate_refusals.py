@@ -1,0 +1,148 @@
+"""What the gate refuses by name whatever the policy says, while the rest of the commit goes through."""
+
+import os
+import socket
+
+import pytest
+
+pytestmark = pytest.mark.needs_userns
+
+ATTACKS = {
+    "set-user-ID": ("cp a.txt suid; chmod 4755 suid", "suid", "set-id"),
+    "set-group-ID": ("cp a.txt sgid; chmod 2755 sgid", "sgid", "set-id"),
+    "FIFO": ("mkfifo pipe", "pipe", "fifo"),
+    "hard link": ("echo x > one; ln one two", "one", "hard-link"),
+    "link to /etc": ("ln -s /etc/passwd l", "l", "link-outside"),
+    "link upwards": ("ln -s ../../x src/l", "src/l", "link-outside"),
+    "link out and back": ("ln -s ../repo/a.txt l", "l", "link-outside"),
+    "link through a link": ("ln -s src d; ln -s d/../../x l2", "l2", "link-outside"),
+    "link loop": ("ln -s l1 l2; ln -s l2 l1", "l1", "link-outside"),
+    "link to the policy": ("touch sandbox_policy.yaml; ln -s ../sandbox_policy.yaml src/p", "src/p", "link-protected"),
+    "link to .git": ("ln -s .git/config c", "c", "link-protected"),
+    "link to a hidden path": ("ln -s .env c", "c", "link-hidden"),
+    "hidden path written": ("echo K=1 > .env", ".env", "hidden"),
+    "policy": ("echo x > sandbox_policy.yaml", "sandbox_policy.yaml", "protected/policy-file"),
+    "policy in a folder": ("echo x > src/SANDBOX_POLICY.yaml", "src/SANDBOX_POLICY.yaml", "protected/policy-file"),
+    "hook": ("mkdir -p .git/hooks; echo x > .git/hooks/post-commit", ".git/hooks/post-commit", "protected/git-hooks"),
+    "git config": ("echo x >> .git/config", ".git/config", "protected/git-config"),
+    "alternates": ("mkdir -p .git/objects/info; echo /x > .git/objects/info/alternates", ".git/objects/info/alternates",
+                   "protected/git-alternates"),
+    "grafts": ("mkdir -p .git/info; echo x > .git/info/grafts", ".git/info/grafts", "protected/git-info"),
+    "replace ref": ("mkdir -p .git/refs/replace; echo x > .git/refs/replace/aa", ".git/refs/replace/aa", "protected/git-replace"),
+    "submodule's git": ("mkdir -p .git/modules/x; echo x > .git/modules/x/config", ".git/modules/x/config", "protected/git-modules"),
+    ".git renamed": ("mv .git g && mkdir .git && echo evil > .git/config", ".git", "unexplained"),
+    ".git removed": ("rm -rf .git", ".git", "protected/git-directory"),
+    "nested repository": ("mkdir -p sub/.git/hooks; echo x > sub/.git/hooks/pre-commit", "sub/.git", "protected/git-directory"),
+    "nested git file": ("echo 'gitdir: /tmp/x' > src/.git", "src/.git", "protected/git-directory"),
+    ".GIT": ("mkdir .GIT; echo x > .GIT/config", ".GIT", "protected/git-lookalike"),
+    ".git with a zero-width sign": ("mkdir $'.g\\xe2\\x80\\x8cit'; touch $'.g\\xe2\\x80\\x8cit/config'", ".g\u200cit", "protected/git-lookalike"),
+    "bare repository": ("git init -q --bare src/r", "src/r/config", "unexplained"),
+    "agent settings": ("mkdir .claude; echo {} > .claude/settings.json", ".claude/settings.json", "protected/agent-settings"),
+    "MCP": ("echo {} > src/.mcp.json", "src/.mcp.json", "protected/agent-settings"),
+    "editor task": ("mkdir src/.vscode; echo {} > src/.vscode/tasks.json", "src/.vscode/tasks.json", "protected/editor-tasks"),
+    "direnv": ("echo evil > .envrc", ".envrc", "protected/start-file"),
+    "case collision": ("echo x > A.TXT", "A.TXT", "case-collision"),
+    "too large": ("truncate -s 300M big", "big", "too-large"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_refused_by_name_and_the_rest_applied(make_bench, name):
+    script, path, rule = ATTACKS[name]
+    bench = make_bench(policy_hides=lambda p: p.rpartition("/")[2] == ".env")
+    with open(f"{bench.root}/.env", "w", encoding="utf-8") as stream:
+        stream.write("SECRET=1\n")
+    before = bench.snapshot()
+    head = bench.read(".git/config")
+    bench.box(f"{script}\necho fine > fine.txt")
+    report = bench.commit(approved=["."])
+    refused = {item.path: item for item in report.refused}
+    assert path in refused, (sorted(refused), [i.path for i in report.committed])
+    assert rule in refused[path].rule
+    assert refused[path].reason
+    assert bench.read("fine.txt") == "fine\n"
+    assert bench.read(".git/config") == head
+    assert not os.path.exists(f"{bench.root}/.git/hooks/post-commit")
+    after = bench.snapshot()
+    assert after.get(path) == before.get(path)
+    assert bench.git("status", "--porcelain", "--ignored") is not None
+
+
+def test_ci_files_wait_for_a_person_at_least(bench):
+    bench.box("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; echo y > .gitlab-ci.yml")
+    report = bench.commit()
+    assert sorted(i.path for i in report.held) == [".github/workflows/ci.yml", ".gitlab-ci.yml"]
+    report = bench.commit(only=[".github"], approved=[".github"])
+    assert [i.path for i in report.committed] == [".github/workflows/ci.yml"]
+
+
+def test_a_socket_left_in_the_tree_is_refused(bench):
+    bench.box("true")
+    server = socket.socket(socket.AF_UNIX)
+    folder = os.open(bench.layer.upper, os.O_RDONLY)
+    server.bind(f"/proc/self/fd/{folder}/s")
+    server.close()
+    os.close(folder)
+    report = bench.commit()
+    assert [(i.path, i.rule) for i in report.refused] == [("s", "gate/socket")]
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
+def test_a_device_is_refused(bench):
+    bench.box("true")
+    os.mknod(f"{bench.layer.upper}/mem", 0o20666, os.makedev(1, 1))
+    report = bench.commit()
+    assert [(i.path, i.rule) for i in report.refused] == [("mem", "gate/device")]
+
+
+def test_a_redirected_folder_is_refused(bench):
+    bench.box("mkdir d; echo x > d/x")
+    try:
+        os.setxattr(f"{bench.layer.upper}/d", "user.overlay.redirect", b"/.git/hooks")
+    except OSError:
+        pytest.fail("the file system of the state folder must know user attributes")
+    report = bench.commit()
+    assert [(i.path, i.rule) for i in report.refused] == [("d/x", "gate/unexplained")]
+
+
+def test_a_file_whose_content_lies_elsewhere_is_refused(bench):
+    bench.box("echo x > x")
+    os.setxattr(f"{bench.layer.upper}/x", "user.overlay.metacopy", b"")
+    report = bench.commit()
+    assert [i.path for i in report.refused] == ["x"]
+    assert not os.path.exists(f"{bench.root}/x")
+
+
+def test_a_whiteout_over_a_hidden_file_does_not_delete_it(make_bench):
+    bench = make_bench(policy_hides=lambda p: p == "src/secret.env")
+    bench.write("src/secret.env", "S=1\n")
+    bench.box("rm -r src")
+    report = bench.commit()
+    assert bench.read("src/secret.env") == "S=1\n"
+    assert [i.path for i in report.refused] == ["src/secret.env"]
+    assert not os.path.exists(f"{bench.root}/src/b.py")
+
+
+def test_an_unreadable_folder_is_named_and_the_rest_applied(bench):
+    bench.box("mkdir locked; echo x > locked/x; chmod 000 locked; echo f > f")
+    report = bench.commit()
+    assert "f" in [i.path for i in report.committed]
+    assert "f" not in [i.path for i in report.refused]
+
+
+def test_very_deep_folders_are_refused(bench):
+    bench.box("d=x; for i in $(seq 120); do d=$d/y; done; mkdir -p $d; echo x > $d/f; echo f > f")
+    report = bench.commit()
+    assert bench.read("f") == "f\n"
+    assert any("deeper" in i.reason for i in report.refused)
+
+
+def test_the_real_tree_cannot_be_reached_through_a_link_that_was_there(bench, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    bench.box("mkdir -p dir/sub; echo x > dir/sub/f")
+    os.symlink(outside, f"{bench.root}/dir")
+    report = bench.commit()
+    assert not list(outside.iterdir())
+    assert report.committed == ()
