@@ -34,6 +34,10 @@ class Reason:
     """``rule``, ``default``, ``protected``, ``hidden``, ``floor``, ``unexplained``, ``option``, ``path``, ``trust`` or ``fault``."""
     span: tuple[int, int] | None = None
     """Start and end in the line (characters), where the deciding part can be marked."""
+    approvals: int = 1
+    """For ASK: how many different people must agree."""
+    not_owner: bool = False
+    """For ASK: the mission's owner may not be the one who agrees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,17 @@ class ProgramFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GlobFact:
+    """The existing names that an unquoted pattern on the line stands for; ``complete`` is false past the cap."""
+
+    asked: str
+    """Absolute, not normalised, as the pattern would be expanded."""
+    matches: tuple[str, ...] = ()
+    """Absolute; each is among ``paths`` as well."""
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PathFacts:
     """Everything of the file system that one decision used."""
 
@@ -56,5 +67,6 @@ class PathFacts:
     """Resolved path of the repository's root: what ``.`` in ``allowed_roots`` means."""
     paths: tuple[PathFact, ...] = ()
     programs: tuple[ProgramFact, ...] = ()
+    globs: tuple[GlobFact, ...] = ()
     homes: tuple[tuple[str, str], ...] = ()
     """Other users' homes that ``~name`` words on the line mean."""

@@ -1,0 +1,83 @@
+"""``ringfence check``: run the policy's fixtures. Exit 0 with one line, or 1 with the disagreements as JSON."""
+
+import argparse
+import json
+import os
+import sys
+
+from ringfence.model.errors import PolicyError
+from ringfence.supervisor.paths import Paths
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the subcommand."""
+    parser.add_argument("--policy", default=None, help="policy file (the nearest sandbox_policy.yaml otherwise)")
+    parser.add_argument("--fixtures", default=None, help="fixtures file (sandbox_fixtures.json beside the policy)")
+    parser.add_argument("--json", action="store_true", help="one JSON object, also when all is well")
+
+
+def run(args: argparse.Namespace, _paths: Paths) -> int:
+    """Judge every fixture by the repository's policy alone, as if it were trusted, and print what disagrees."""
+    from ringfence.policy.fixtures import report, run_fixtures
+    from ringfence.policy.in_force import find_policy
+    from ringfence.policy.policy import Policy
+
+    path = args.policy or _found(find_policy)
+    policy = Policy.load(path) if os.path.lexists(path) else _missing(path)
+    fixtures = _fixtures(args.fixtures or os.path.join(policy.root, "sandbox_fixtures.json"))
+    rows = report(run_fixtures(policy, fixtures))
+    if args.json:
+        print(json.dumps({"fixtures": len(fixtures), "policy_digest": policy.digest, "disagreements": rows}, indent=2))
+        return 1 if rows else 0
+    if rows:
+        print(json.dumps(rows, indent=2, ensure_ascii=True))
+        print(f"{len(rows)} of {len(fixtures)} fixtures disagree with the policy", file=sys.stderr)
+        return 1
+    print("sandbox fixtures passed")
+    return 0
+
+
+def _found(find: object) -> str:
+    try:
+        return str(find(os.getcwd()))  # type: ignore[operator]  # handed in to keep imports off the start-up path
+    except PolicyError as error:
+        raise _as_finding(error) from None
+
+
+def _missing(path: str) -> object:
+    raise _as_finding(
+        PolicyError("policy-missing", "there is no policy file", where=path, remedy="run `ringfence init`")
+    )
+
+
+def _fixtures(path: str) -> tuple:  # type: ignore[type-arg]  # of Fixture
+    from ringfence.policy.fixtures import read_fixtures
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read(16 << 20)
+    except OSError as error:
+        raise _as_finding(
+            PolicyError(
+                "fixtures-missing",
+                f"the fixtures cannot be read: {error.strerror}",
+                where=path,
+                remedy='write a list such as [{"command": "git push", "expect_allow": false}], or run `ringfence init`',
+            )
+        ) from None
+    fixtures = read_fixtures(data, file=path)
+    if not fixtures:
+        raise _as_finding(
+            PolicyError(
+                "fixtures-empty",
+                "the list of fixtures is empty, so nothing is proven",
+                where=path,
+                remedy="add at least a path escape, a network case and an extra subcommand that must fail",
+            )
+        )
+    return fixtures
+
+
+def _as_finding(error: PolicyError) -> PolicyError:
+    error.exit = 1  # type: ignore[attr-defined]  # the entry point takes an error's own exit code
+    return error

@@ -1,0 +1,56 @@
+"""``ringfence init``: write a starting policy and fixtures that fit the repository, and trust them."""
+
+import argparse
+import getpass
+import os
+import time
+
+from ringfence.model.errors import PolicyError
+from ringfence.model.person import Person
+from ringfence.supervisor.paths import Paths, make_private
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the subcommand."""
+    parser.add_argument("directory", nargs="?", default=".", help="the repository (here otherwise)")
+    parser.add_argument("--preset", action="append", metavar="NAME", help="use these presets instead of looking")
+
+
+def run(args: argparse.Namespace, paths: Paths) -> int:
+    """Exit 0 when both files are written, checked and trusted; existing files are never overwritten."""
+    from ringfence.policy.fixtures import read_fixtures, report, run_fixtures
+    from ringfence.policy.load import FILE_NAME, FIXTURES_NAME
+    from ringfence.policy.policy import Policy
+    from ringfence.policy.starting import detect, starting_fixtures, starting_policy
+    from ringfence.policy.trust import TrustStore
+
+    root = os.path.realpath(args.directory)
+    files = (os.path.join(root, FILE_NAME), os.path.join(root, FIXTURES_NAME))
+    for path in files:
+        if os.path.lexists(path):
+            error = PolicyError(
+                "already-there", "the file exists and is not overwritten", where=path, remedy="edit it, or move it away"
+            )
+            error.exit = 1  # type: ignore[attr-defined]  # the entry point takes an error's own exit code
+            raise error
+    presets = tuple(args.preset) if args.preset else detect(root)
+    text, fixtures = starting_policy(presets), starting_fixtures(presets)
+    policy = Policy.parse(text, root=root)  # refuses a folder that is a home or `/` before anything is written
+    rows = report(run_fixtures(policy, read_fixtures(fixtures, file=FIXTURES_NAME)))
+    if rows:
+        raise PolicyError("starting-policy", f"the starting policy fails its own fixtures: {rows[0]['command']}")
+    for path, content in zip(files, (text, fixtures), strict=True):
+        _write_new(path, content)
+    written = Policy.load(files[0])
+    person = Person(name=getpass.getuser(), uid=os.getuid(), how="terminal")
+    TrustStore(make_private(f"{paths.state}/trust")).trust(root, written.trust_digest, person, time.time_ns() // 1000)
+    print(f"wrote {files[0]}\nwrote {files[1]}")
+    print(f"presets: {', '.join(presets)}; trusted as {written.trust_digest[:16]}")
+    print("next: commit both files, then `ringfence check` and `ringfence why -- git push`")
+    return 0
+
+
+def _write_new(path: str, content: str) -> None:
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), 0o644)

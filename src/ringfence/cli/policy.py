@@ -1,0 +1,83 @@
+"""``ringfence policy``: trust, presets, lint, schema, diff."""
+
+import argparse
+import getpass
+import os
+import sys
+import time
+
+from ringfence.model.errors import PolicyError
+from ringfence.model.person import Person
+from ringfence.supervisor.paths import Paths, make_private
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """One parser a verb."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    trust = verbs.add_parser("trust", help="trust this repository's policy as it is now")
+    trust.add_argument("--policy", default=None, help="policy file (the nearest sandbox_policy.yaml otherwise)")
+    trust.add_argument("--yes", action="store_true", help="do not ask")
+    trust.add_argument("--digest", metavar="D", help="trust only if the policy still has this digest")
+    trust.add_argument("--withdraw", action="store_true", help="forget the trust")
+    presets = verbs.add_parser("presets", help="list the presets, or show one")
+    presets.add_argument("name", nargs="?")
+
+
+def run(args: argparse.Namespace, paths: Paths) -> int:
+    """Each verb's own exit code."""
+    return _VERBS[args.verb](args, paths)
+
+
+def _trust(args: argparse.Namespace, paths: Paths) -> int:
+    from ringfence.policy.in_force import find_policy
+    from ringfence.policy.policy import Policy
+    from ringfence.policy.trust import TrustStore
+    from ringfence.policy.widening import beyond_presets
+
+    policy = Policy.load(args.policy or find_policy(os.getcwd()))
+    store = TrustStore(make_private(f"{paths.state}/trust"))
+    if args.withdraw:
+        store.withdraw(policy.root)
+        print(f"no longer trusted: {policy.root}")
+        return 0
+    print(f"repository  {policy.root}\ndigest      {policy.trust_digest}")
+    print("It would allow, beyond the presets it extends:")
+    for line in beyond_presets(policy) or ("nothing",):
+        print(f"  {line}")
+    if args.digest is not None and args.digest != policy.trust_digest:
+        raise PolicyError(
+            "digest-differs",
+            f"the policy has digest {policy.trust_digest}, not the one given",
+            where=policy.root,
+            remedy="look at what changed, then give its digest",
+        )
+    if args.digest is None and not args.yes and not _agreed(policy.trust_digest):
+        print("not trusted", file=sys.stderr)
+        return 1
+    person = Person(name=getpass.getuser(), uid=os.getuid(), how="terminal")
+    store.trust(policy.root, policy.trust_digest, person, time.time_ns() // 1000)
+    print("trusted")
+    return 0
+
+
+def _agreed(digest: str) -> bool:
+    """A person types the first eight digits; no terminal is no answer."""
+    if not sys.stdin.isatty():
+        print("no terminal to ask on; give --yes or --digest", file=sys.stderr)
+        return False
+    return input(f"type {digest[:8]} to trust it: ").strip() == digest[:8]
+
+
+def _presets(args: argparse.Namespace, _paths: Paths) -> int:
+    from ringfence.policy.presets import NAMES, load_preset, preset_text
+
+    if args.name is not None:
+        print(preset_text(args.name), end="")
+        return 0
+    for name in NAMES:
+        document = load_preset(name)
+        print(f"{name:14} {document.file.partition('@')[2]:>3}  {len(document.commands)} command rules")
+    return 0
+
+
+_VERBS = {"trust": _trust, "presets": _presets}

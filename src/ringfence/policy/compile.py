@@ -1,0 +1,220 @@
+"""Scoped documents to one compiled policy: rules indexed by program, path patterns by component. Pure.
+
+What scopes may do to each other is settled here, once: a locked section drops the ALLOW rules of lower scopes, a
+ceiling raises their tier, an untrusted repository turns every ALLOW into ASK when the decision is made.
+"""
+
+import msgspec
+
+from ringfence.model.decision import Place
+from ringfence.model.errors import PolicyError
+from ringfence.model.tier import Scope, Tier
+from ringfence.policy import protected
+from ringfence.policy.document import (
+    At,
+    CommandRule,
+    Document,
+    NetworkRule,
+    PathRule,
+    PatternRule,
+    Root,
+    SubstringRule,
+    ToolRule,
+)
+from ringfence.policy.globs import PathPattern, PatternIndex
+from ringfence.policy.hosts import HostRule
+
+ORDER = (Scope.ORGANISATION, Scope.USER, Scope.REPOSITORY, Scope.MISSION)
+STANDARD_DIRECTORIES = ("/usr/bin", "/bin", "/usr/local/bin")
+ACCESSES = ("read", "write", "delete")
+
+
+class Scoped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A document in its scope."""
+
+    scope: Scope
+    document: Document
+    trusted: bool = True
+
+
+class Command:
+    """One command rule in its scope. ``tier`` is what counts after ceilings; ``rest`` the prefix after the program."""
+
+    __slots__ = ("place", "program", "rest", "rule", "scope", "tier")
+
+    def __init__(self, rule: CommandRule, scope: Scope, tier: Tier) -> None:
+        self.rule = rule
+        self.scope = scope
+        self.tier = tier
+        self.rest = rule.prefix[1:]
+        self.program = rule.prefix[0]
+        self.place = place(rule.at)
+
+
+class Access:
+    """Path rules of all scopes for one kind of access."""
+
+    __slots__ = ("allow", "listed", "strict")
+
+    def __init__(self, entries: list[tuple[PathPattern, tuple[PathRule, Scope, Tier]]], *, listed: bool) -> None:
+        self.strict = PatternIndex([e for e in entries if e[1][2] is not Tier.ALLOW], loose=True)
+        self.allow = PatternIndex([e for e in entries if e[1][2] is Tier.ALLOW], loose=False)
+        self.listed = listed
+        """Whether some scope lists what is allowed, so that the rest is not."""
+
+
+class Compiled:
+    """Everything a decision needs of the policies in force."""
+
+    __slots__ = (
+        "access",
+        "aliases",
+        "assignable",
+        "by_name",
+        "default",
+        "default_place",
+        "deny_absolute",
+        "deny_written",
+        "directories",
+        "hidden",
+        "network",
+        "network_off",
+        "patterns",
+        "protected",
+        "roots",
+        "scopes",
+        "substrings",
+        "tools",
+        "trusted",
+    )
+
+    def __init__(self, scopes: tuple[Scoped, ...]) -> None:
+        self.scopes = tuple(sorted(scopes, key=lambda scoped: ORDER.index(scoped.scope)))
+        self.trusted = all(scoped.trusted for scoped in self.scopes)
+        self._compile_commands()
+        self._compile_paths()
+        self._compile_rest()
+
+    def _compile_commands(self) -> None:
+        self.by_name: dict[str, list[Command]] = {}
+        self.substrings: list[tuple[SubstringRule, Scope]] = []
+        self.aliases: dict[str, set[str]] = {}
+        directories = list(STANDARD_DIRECTORIES)
+        for scoped in self.scopes:
+            document = scoped.document
+            for name, others in document.aliases:
+                for other in others:
+                    self.aliases.setdefault(name, set()).add(other)
+            directories += [path for path in document.toolchains if path not in directories]
+            self.substrings += [(rule, scoped.scope) for rule in document.substrings]
+        for scoped in self.scopes:
+            for rule in scoped.document.commands:
+                tier = self._tier(rule.tier, scoped.scope, "commands")
+                if tier is not None:
+                    self._index(Command(rule, scoped.scope, tier))
+        self.directories = tuple(directories)
+
+    def _index(self, command: Command) -> None:
+        by_name = self.by_name
+        for first in command.program:
+            base = first.rpartition("/")[2]
+            by_name.setdefault(base, []).append(command)
+            if "/" not in first and first in self.aliases:
+                for other in self.aliases[first]:
+                    by_name.setdefault(other, []).append(command)
+
+    def _tier(self, tier: Tier, scope: Scope, section: str) -> Tier | None:
+        """What is left of a rule's tier under the scopes above it; None where a lock drops it."""
+        if tier is not Tier.ALLOW:
+            return tier
+        for above in self.scopes:
+            if ORDER.index(above.scope) >= ORDER.index(scope):
+                break
+            if section in above.document.locked:
+                return None
+            if above.document.ceiling is not None:
+                tier = max(tier, above.document.ceiling)
+        return tier
+
+    def _compile_paths(self) -> None:
+        self.access: dict[str, Access] = {}
+        for access in ACCESSES:
+            entries = []
+            listed = False
+            for scoped in self.scopes:
+                rules = getattr(scoped.document.files, access)
+                for rule in rules or ():
+                    tier = self._tier(rule.tier, scoped.scope, "files")
+                    listed = listed or rule.tier is Tier.ALLOW
+                    if tier is not None:
+                        entries.append((PathPattern(rule.pattern), (rule, scoped.scope, tier)))
+            self.access[access] = Access(entries, listed=listed)
+        self.protected = PatternIndex([(PathPattern(p), (p, tier)) for p, tier in protected.PROTECTED], loose=True)
+        self.hidden = PatternIndex([(PathPattern(p), p) for p in protected.HIDDEN], loose=True)
+        self.roots = self._compile_roots()
+        prefixes = [(root, scoped.scope) for scoped in self.scopes for root in scoped.document.deny_prefixes]
+        self.deny_absolute = tuple((root, scope) for root, scope in prefixes if root.path.startswith("/"))
+        self.deny_written = tuple((root, scope) for root, scope in prefixes)
+
+    def _compile_roots(self) -> tuple[tuple[Root, ...], ...]:
+        """The roots of every scope that names some: a path must lie inside one of each."""
+        found = []
+        locked = False
+        for scoped in self.scopes:
+            roots = scoped.document.roots
+            if roots is not None and not locked:
+                found.append(roots)
+            locked = locked or "working_tree" in scoped.document.locked
+        return tuple(found) or ((Root(path=".", at=("builtin", 0, 0)),),)
+
+    def _compile_rest(self) -> None:
+        self.network: list[tuple[NetworkRule, HostRule | None, Scope, Tier]] = []
+        self.tools: list[tuple[ToolRule, Scope, Tier]] = []
+        self.patterns: list[tuple[PatternRule, Scope]] = []
+        self.network_off: list[tuple[At, Scope]] = []
+        self.assignable: set[str] = set()
+        defaults: list[tuple[Tier, Document]] = []
+        locked = False
+        for scoped in self.scopes:
+            document = scoped.document
+            for rule in document.network:
+                tier = self._tier(rule.tier, scoped.scope, "network")
+                if tier is not None:
+                    host = HostRule(rule.host) if rule.host else None
+                    self.network.append((rule, host, scoped.scope, tier))
+            for tool in document.tools:
+                tier = self._tier(tool.tier, scoped.scope, "tools")
+                if tier is not None:
+                    self.tools.append((tool, scoped.scope, tier))
+            self.patterns += [(pattern, scoped.scope) for pattern in document.patterns]
+            if document.network_off is not None:
+                self.network_off.append((document.network_off, scoped.scope))
+            if not locked:
+                self.assignable.update(document.process.env_assign)
+            locked = locked or "process" in document.locked
+            if document.default is not None:
+                defaults.append((document.default, document))
+        if defaults:
+            strictest = max(defaults, key=lambda pair: pair[0])
+            self.default, self.default_place = strictest[0], Place(file=strictest[1].file)
+        else:
+            self.default, self.default_place = Tier.DENY, Place(file="builtin")
+
+
+def place(at: At) -> Place:
+    """Where a rule stands, for a reason."""
+    return Place(file=at[0], line=at[1], column=at[2])
+
+
+def check_roots(roots: tuple[Root, ...], home: str, resolved: dict[str, str]) -> None:
+    """Refuse roots that are ``/`` or a home directory once resolved. Raises PolicyError with the place."""
+    for root in roots:
+        real = resolved[root.path]
+        above = real == "/" or home == real or home.startswith(real.rstrip("/") + "/")
+        if above or real in {"/home", "/root", "/Users"} or (real.startswith("/home/") and real.count("/") == 2):
+            raise PolicyError(
+                "root-too-broad",
+                f"allowed root `{root.path}` is {real!r}, which holds more than one project",
+                where=str(place(root.at)),
+                remedy="put the policy into the project's own folder and write `.`",
+            )

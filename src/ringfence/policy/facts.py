@@ -1,0 +1,196 @@
+"""Goes and looks: PathFacts for one call. The only part of a decision that touches the file system.
+
+Paths are resolved one component at a time, as the kernel does, so that the answer says what it means in the box and
+not in this process: nothing below /proc is followed, and a loop or an unreadable folder is told as such.
+"""
+
+import fnmatch
+import os
+import pwd
+import re
+import stat
+
+from ringfence.model.call import ToolCall
+from ringfence.model.facts import GlobFact, PathFact, PathFacts, PathKind, ProgramFact
+from ringfence.policy.facts_index import join
+from ringfence.policy.questions import Questions
+
+MAX_LINKS = 40
+MAX_MATCHES = 512
+MAX_ENTRIES = 20_000
+
+
+def gather(questions: Questions, call: ToolCall, *, root: str, home: str | None = None) -> PathFacts:
+    """Look up everything the questions ask about.
+
+    ``root`` is the repository's root; ``home`` the user's home (from the passwd entry where it is not given).
+    Never raises for a path: what cannot be resolved comes back as UNREADABLE.
+    """
+    real_root = os.path.realpath(root)
+    own_home = home_of_user() if home is None else home
+    globs = tuple(_glob(pattern) for pattern in questions.globs)
+    asked = dict.fromkeys((call.cwd, *questions.paths))
+    asked |= dict.fromkeys(join(real_root, path) for path in questions.roots)
+    for fact in globs:
+        asked |= dict.fromkeys(fact.matches or (fact.asked,))
+    working = set(questions.working)
+    return PathFacts(
+        cwd=call.cwd,
+        home=own_home,
+        root=real_root,
+        paths=tuple(path_fact(path, root=real_root, working=path in working) for path in asked),
+        programs=tuple(_program(name, questions.directories) for name in questions.programs),
+        globs=globs,
+    )
+
+
+def home_of_user() -> str:
+    """The home directory of the user this runs as, from the passwd entry and never from the environment."""
+    try:
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except (KeyError, OSError):
+        return "/nonexistent"
+
+
+def path_fact(asked: str, *, root: str, working: bool = False) -> PathFact:
+    """Where one absolute path leads."""
+    try:
+        real = _resolve(asked)
+        found = os.lstat(real) if real != "/" else os.stat("/")
+    except FileNotFoundError:
+        return PathFact(asked=asked, real=real, kind=PathKind.ABSENT, via_symlink=_is_link(asked))
+    except (OSError, ValueError):
+        return PathFact(asked=asked, real=asked.replace("\0", ""), kind=PathKind.UNREADABLE)
+    kind = PathKind.OTHER
+    if stat.S_ISREG(found.st_mode):
+        kind = PathKind.FILE
+    elif stat.S_ISDIR(found.st_mode):
+        kind = PathKind.DIRECTORY
+    return PathFact(
+        asked=asked,
+        real=real,
+        kind=kind,
+        links=found.st_nlink if kind is PathKind.FILE else 0,
+        via_symlink=_is_link(asked),
+        git_directory=working and kind is PathKind.DIRECTORY and is_nested_repository(real, root),
+    )
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path.rstrip("/") or "/").st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _resolve(path: str) -> str:
+    """The path with every existing component resolved; the missing rest is appended. Raises OSError or ValueError."""
+    if len(path) > 65_536:
+        raise ValueError("path too long")
+    todo = path.split("/")[::-1]
+    done: list[str] = []
+    links = 0
+    missing = False
+    while todo:
+        part = todo.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            if done:
+                done.pop()
+            continue
+        here = "/" + "/".join([*done, part])
+        done.append(part)
+        if missing or done[0] == "proc":
+            continue  # below /proc a link means the process that follows it, which is not this one
+        try:
+            mode = os.lstat(here).st_mode
+        except FileNotFoundError:
+            missing = True
+            continue
+        except NotADirectoryError:
+            missing = True
+            continue
+        if stat.S_ISLNK(mode):
+            links += 1
+            if links > MAX_LINKS:
+                raise OSError("too many links")
+            target = os.readlink(here)
+            done = [] if target.startswith("/") else done[:-1]
+            todo += target.split("/")[::-1]
+    return "/" + "/".join(done)
+
+
+def is_nested_repository(path: str, root: str) -> bool:
+    """Whether git, run in this folder, would use another repository than the root's own."""
+    current = path
+    while current.startswith(root + "/"):
+        if _is_bare(current) and os.path.basename(current) != ".git":
+            return True
+        inner = os.path.join(current, ".git")
+        if os.path.isdir(inner) or (os.path.lexists(inner) and not _is_submodule(inner, root)):
+            return True
+        current = os.path.dirname(current)
+    return False
+
+
+def _is_bare(path: str) -> bool:
+    names = ("HEAD", "objects", "refs")
+    return all(os.path.lexists(os.path.join(path, name)) for name in names)
+
+
+def _is_submodule(pointer: str, root: str) -> bool:
+    """A ``.git`` file that points into the root's own modules folder, which the agent cannot write."""
+    try:
+        with open(pointer, encoding="utf-8") as file:
+            text = file.read(4096)
+    except (OSError, UnicodeError):
+        return False
+    if not text.startswith("gitdir: "):
+        return False
+    target = os.path.realpath(os.path.join(os.path.dirname(pointer), text.removeprefix("gitdir: ").strip()))
+    return target.startswith(os.path.join(root, ".git", "modules") + "/")
+
+
+def _program(name: str, directories: tuple[str, ...]) -> ProgramFact:
+    for directory in directories:
+        candidate = os.path.join(directory, name)
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return ProgramFact(name=name, real=os.path.realpath(candidate))
+    return ProgramFact(name=name, real=None)
+
+
+def _glob(pattern: str) -> GlobFact:
+    """The existing names that bash would put in the place of a pattern (no ``**``, no hidden names unless asked)."""
+    parts = [part for part in pattern.split("/") if part]
+    found = ["/"]
+    seen = 0
+    for number, part in enumerate(parts):
+        if not any(c in part for c in "*?["):
+            found = [os.path.join(base, part) for base in found]
+            if number + 1 < len(parts) and any(c in rest for rest in parts[number + 1 :] for c in "*?["):
+                continue
+            found = [path for path in found if os.path.lexists(path)] if part not in {".", ".."} else found
+            continue
+        if "[:" in part or "[=" in part or "[." in part:
+            return GlobFact(asked=pattern, complete=False)
+        # Rather too many names than too few: ranges take both cases, as some locales do.
+        expression = re.compile(fnmatch.translate(part.replace("[^", "[!")), re.IGNORECASE)
+        following: list[str] = []
+        for base in found:
+            try:
+                names = sorted(os.listdir(base))
+            except (OSError, ValueError):
+                continue
+            seen += len(names)
+            if seen > MAX_ENTRIES:
+                return GlobFact(asked=pattern, complete=False)
+            following += [
+                os.path.join(base, name)
+                for name in names
+                if expression.match(name) and (part.startswith(".") or not name.startswith("."))
+            ]
+        found = following
+        if len(found) > MAX_MATCHES:
+            return GlobFact(asked=pattern, complete=False)
+    return GlobFact(asked=pattern, matches=tuple(found))

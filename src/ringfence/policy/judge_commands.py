@@ -1,0 +1,349 @@
+"""Every simple command of a line, one by one: rules, wrappers, options, directories, assignments. Pure."""
+
+from ringfence.model.call import Context
+from ringfence.model.decision import Place, Reason
+from ringfence.model.facts import PathKind
+from ringfence.model.ids import RuleId
+from ringfence.model.tier import Scope, Tier
+from ringfence.policy import protected
+from ringfence.policy.compile import Command, Compiled, place
+from ringfence.policy.conditions import Circumstances, holds, push_targets
+from ringfence.policy.facts_index import FactsIndex, join, normal, within
+from ringfence.policy.match import Texts, has_argument, match_prefix
+from ringfence.policy.path_judge import PathJudge, PathUse
+from ringfence.policy.prepare import Prepared, PreparedCommand
+from ringfence.policy.yaml_tree import show
+from ringfence.shell.syntax import Assignment, SimpleCommand
+
+_BUILTIN = Place(file="builtin")
+_REDUCES_ALWAYS = frozenset({"executes", "program-text"})
+
+
+class CommandJudge:
+    """Judges the commands of one line against one compiled policy."""
+
+    __slots__ = ("_compiled", "_context", "_index", "_paths", "_prepared")
+
+    def __init__(self, compiled: Compiled, index: FactsIndex, prepared: Prepared, context: Context) -> None:
+        self._compiled = compiled
+        self._index = index
+        self._prepared = prepared
+        self._context = context
+        here = Circumstances(context=context, cwd=self._relative(prepared.cwd))
+        self._paths = PathJudge(compiled, index, here)
+
+    def judge(self) -> list[Reason]:
+        """The reasons of every command, redirection and assignment of the line, in order; never empty."""
+        line = self._prepared.line
+        reasons: list[Reason] = []
+        for number in range(len(line.commands)):
+            reasons += self._command(self._prepared.commands[number])
+        for use in self._prepared.redirections:
+            reasons += self._paths.judge(use)
+        for assignment in line.assignments:
+            reasons += self._assignment(assignment)
+        for name in line.functions:
+            reasons.append(self.default("unexplained", name, "a function or alias is defined: it can take any name"))
+        for place_ in line.unexplained:
+            reasons.append(self.default("unexplained", place_.text, place_.why, (place_.start, place_.end)))
+        if not reasons:
+            empty = not line.commands and not line.redirections
+            reasons.append(
+                self.default("default", line.source, "there is no command on the line" if empty else "nothing")
+            )
+        return reasons
+
+    def default(
+        self, kind: str, matched: str, because: str, span: tuple[int, int] | None = None, tier: Tier | None = None
+    ) -> Reason:
+        """A reason with the tier of what is not surely understood or allowed."""
+        return Reason(
+            rule=RuleId("commands.default"),
+            scope=Scope.BUILTIN,
+            place=self._compiled.default_place,
+            tier=self._compiled.default if tier is None else tier,
+            matched=show(matched, 200),
+            because=because,
+            kind=kind,
+            span=span,
+        )
+
+    def _command(self, prepared: PreparedCommand) -> list[Reason]:
+        command = prepared.command
+        reasons: list[Reason] = []
+        for assignment in command.assignments:
+            reasons += self._assignment(assignment)
+        for use in prepared.redirections:
+            reasons += self._paths.judge(use)
+        if not command.words:
+            if not reasons and command.redirections and not command.assignments:
+                # `> file` alone: nothing runs, and the paths were judged.
+                reasons.append(self.default("path", "redirection", "only redirections, all inside", None, Tier.ALLOW))
+            return reasons
+        if command.words[0].dynamic:
+            why = "which program this starts is not known before it runs"
+            return [*reasons, self.default("unexplained", command.words[0].raw, why, _span(command))]
+        opinion, allowed = self._opinion(prepared)
+        reasons += opinion
+        lent = command.is_wrapper and command.wraps
+        if not opinion and not lent:
+            reasons.append(self.default("default", prepared.joined, "no rule covers this command", _span(command)))
+        reasons += self._written(prepared)
+        reasons += self._concerns(prepared, allowed, lent=bool(lent))
+        reasons += self._directories(prepared)
+        for use in prepared.uses:
+            reasons += self._paths.judge(use)
+        return reasons
+
+    def _opinion(self, prepared: PreparedCommand) -> tuple[list[Reason], int]:
+        """The rules that speak about a command, and how many words the allowing ones name."""
+        command = prepared.command
+        found: list[Reason] = []
+        named = 0
+        name = command.words[0].text
+        base = name.rpartition("/")[2] if "/" in name else name
+        rules = self._compiled.by_name.get(base)
+        if base == "ringfence" or (base.startswith("python") and prepared.texts[1:3] == ("-m", "ringfence")):
+            found += self._own(prepared)
+        if not rules:
+            return found, named
+        barred = command.remote or command.privileged
+        covers = None
+        for rule in rules:
+            length = match_prefix(rule, prepared.texts, prepared.canonical)
+            if not length:
+                continue
+            if rule.tier is Tier.ALLOW:
+                if barred:
+                    continue
+                if covers is None or "/" in rule.program[0]:
+                    covers = self._is_program(rule, prepared)
+                if not covers:
+                    continue
+            if not self._applies(rule, prepared):
+                continue
+            if rule.tier is Tier.ALLOW:
+                named = max(named, length)
+            found.append(self._reason(rule, prepared))
+        if barred and not found:
+            why = "runs on another machine" if command.remote else "runs with other rights"
+            found.append(self.default("default", prepared.joined, f"{why}; no allow rule reaches it", _span(command)))
+        return found, named
+
+    def _applies(self, rule: Command, prepared: PreparedCommand) -> bool:
+        strict = rule.tier is not Tier.ALLOW
+        written = rule.rule
+        if written.unless_args and has_argument(written.unless_args, prepared.texts[1:], unknown=not strict):
+            return False
+        if written.any_args and not has_argument(written.any_args, prepared.texts[1:], unknown=strict):
+            return False
+        return written.when is None or holds(written.when, self._circumstances(prepared), unknown=strict)
+
+    def _circumstances(self, prepared: PreparedCommand) -> Circumstances:
+        branches: tuple[str | None, ...] = ()
+        remote = None
+        own = True
+        texts = prepared.canonical
+        if texts[0] == "git" or str(texts[0]).endswith("/git"):
+            own = prepared.canonical is prepared.texts or texts == prepared.texts
+            if len(texts) > 1 and texts[1] == "push":
+                if None in texts:
+                    branches = (None,)
+                else:
+                    branches, remote = push_targets(tuple(str(text) for text in texts[2:]), self._context)
+            elif len(texts) > 2 and texts[1] in {"fetch", "pull", "ls-remote"}:
+                operands = [text for text in texts[2:] if text is None or not text.startswith("-")]
+                remote = operands[0] if operands else None
+        cwd = self._relative(prepared.bases[0]) if len(prepared.bases) == 1 and prepared.bases[0] else ""
+        return Circumstances(context=self._context, cwd=cwd, branches=branches, remote=remote, own_repository=own)
+
+    def _is_program(self, rule: Command, prepared: PreparedCommand) -> bool:
+        """Whether an allow rule's program is the one this word starts."""
+        name = prepared.command.words[0].text
+        paths = [first for first in rule.program if "/" in first]
+        if "/" in name:
+            if prepared.program_folder is None:
+                return False
+            fact = self._index.path(prepared.program_folder)
+            if fact is None or fact.kind is not PathKind.DIRECTORY:
+                return False
+            real = f"{fact.real.rstrip('/')}/{name.rpartition('/')[2]}"
+            if any(normal(join(self._index.facts.root, path)) == real for path in paths):
+                return True
+            trusted = fact.real in self._compiled.directories
+            return trusted and len(paths) < len(rule.program)
+        if len(paths) == len(rule.program):
+            return False
+        real_program = self._index.program(name)
+        if real_program is None:
+            return True
+        # A program found inside the tree is the agent's own text, whatever its name.
+        return not self._paths.inside(real_program) or any(
+            within(real_program, folder) for folder in self._compiled.directories
+        )
+
+    def _own(self, prepared: PreparedCommand) -> list[Reason]:
+        rest = [text for text in prepared.texts[1:] if text not in {"-m", "ringfence"}]
+        if rest and rest[0] in protected.OWN_COMMANDS:
+            return []
+        return [
+            Reason(
+                rule=RuleId("builtin.protected"),
+                scope=Scope.BUILTIN,
+                place=_BUILTIN,
+                tier=Tier.DENY,
+                matched=prepared.joined,
+                because="the fence is not steered by what it fences; check, why and doctor are open",
+                kind="protected",
+                span=_span(prepared.command),
+            )
+        ]
+
+    def _reason(self, rule: Command, prepared: PreparedCommand) -> Reason:
+        written = rule.rule
+        prefix = " ".join(words[0] if len(words) == 1 else f"[{' '.join(words)}]" for words in written.prefix)
+        because = written.because or f"begins with `{prefix}`"
+        if rule.tier is not written.tier:
+            because += f"; a wider scope's ceiling makes it {rule.tier.word}"
+        return Reason(
+            rule=RuleId(written.id),
+            scope=rule.scope,
+            place=rule.place,
+            tier=rule.tier,
+            matched=prepared.joined,
+            because=because,
+            span=_span(prepared.command),
+            approvals=written.approvals,
+            not_owner=written.not_owner,
+        )
+
+    def _written(self, prepared: PreparedCommand) -> list[Reason]:
+        """Denied substrings and denied prefixes, both judged on the words as written."""
+        found = []
+        joined = prepared.whole
+        for rule, scope in self._compiled.substrings:
+            if rule.text in joined:
+                found.append(substring_reason(rule.text, scope, place(rule.at), joined, _span(prepared.command)))
+        if not self._compiled.deny_written:
+            return found
+        for word in prepared.command.words[1:]:
+            text = word.raw if word.dynamic else word.text
+            for root, scope in self._compiled.deny_written:
+                if not text.startswith(root.path) or (text.startswith("/") and self._within_roots(text)):
+                    continue
+                found.append(
+                    Reason(
+                        rule=RuleId("working_tree.deny_path_prefixes"),
+                        scope=scope,
+                        place=place(root.at),
+                        tier=Tier.DENY,
+                        matched=show(text, 200),
+                        because=f"begins with the denied prefix `{root.path}`",
+                        span=(word.start, word.end),
+                    )
+                )
+        return found
+
+    def _within_roots(self, text: str) -> bool:
+        fact = self._index.path(text)
+        return self._paths.inside(fact.real if fact is not None else normal(text))
+
+    def _concerns(self, prepared: PreparedCommand, named: int, *, lent: bool) -> list[Reason]:
+        found = []
+        for concern in prepared.understood.concerns:
+            if concern.kind == "network":
+                continue
+            if concern.word < named and concern.kind in _REDUCES_ALWAYS:
+                continue  # the rule itself names this word
+            span = _word_span(prepared.command, concern.word)
+            found.append(self.default("option", concern.text or prepared.joined, concern.why, span))
+        if named or lent:
+            found += self._network(prepared)
+        return found
+
+    def _network(self, prepared: PreparedCommand) -> list[Reason]:
+        """What an allowed command that connects meets: the network rules, or nothing but the default."""
+        concerns = [concern for concern in prepared.understood.concerns if concern.kind == "network"]
+        if not concerns:
+            return []
+        from ringfence.model.call import NetworkAccess
+        from ringfence.policy.judge_network import judge_network
+
+        hosts = prepared.understood.hosts
+        span = _span(prepared.command)
+        off = self._compiled.network_off
+        if off or not self._compiled.network:
+            where = place(off[0][0]) if off else None
+            reason = self.default("rule", prepared.joined, "opens a connection, and the network is off", span)
+            return [reason if where is None else _moved(reason, where)]
+        if not hosts:
+            return [self.default("default", prepared.joined, "opens a connection to where no word names", span)]
+        reasons: list[Reason] = []
+        here = self._circumstances(prepared)
+        for host, port in hosts:
+            request = NetworkAccess(host=host, port=port)
+            reasons += [r for r in judge_network(self._compiled, request, here) if r.tier is not Tier.ALLOW]
+        return reasons
+
+    def _directories(self, prepared: PreparedCommand) -> list[Reason]:
+        """Where the command runs must be known and inside, and no repository that brings its own git config."""
+        found: list[Reason] = []
+        command = prepared.command
+        is_git = (prepared.canonical[0] or "").rpartition("/")[2] == "git"
+        for base in prepared.bases:
+            if base is None:
+                why = "the directory it runs in is not known before it runs"
+                found.append(self.default("path", prepared.joined, why, _span(command)))
+                continue
+            found += self._paths.judge(PathUse(asked=base, shown=base, access="read", span=_span(command)))
+            fact = self._index.path(base)
+            if is_git and fact is not None and fact.git_directory:
+                why = "a nested repository brings its own git configuration, which can name programs"
+                found.append(self.default("path", base, why, _span(command)))
+        return found
+
+    def _assignment(self, assignment: Assignment) -> list[Reason]:
+        if assignment.name in self._compiled.assignable:
+            return []
+        why = f"sets `{show(assignment.name, 60)}`, which `process.env.assign` does not list"
+        return [self.default("option", assignment.name, why, (assignment.start, assignment.end))]
+
+    def _relative(self, path: str) -> str:
+        root = self._index.facts.root
+        fact = self._index.path(path)
+        real = fact.real if fact is not None else normal(path)
+        if real == root:
+            return "."
+        return real[len(root.rstrip("/")) + 1 :] if within(real, root) else real
+
+
+def substring_reason(text: str, scope: Scope, where: Place, matched: str, span: tuple[int, int] | None) -> Reason:
+    """A DENY by ``deny_substrings``."""
+    return Reason(
+        rule=RuleId("commands.deny_substrings"),
+        scope=scope,
+        place=where,
+        tier=Tier.DENY,
+        matched=show(matched, 200),
+        because=f"holds the denied text `{show(text)}`",
+        span=span,
+    )
+
+
+def _moved(reason: Reason, where: Place) -> Reason:
+    import dataclasses
+
+    return dataclasses.replace(reason, place=where, rule=RuleId("network.allow"))
+
+
+def _span(command: SimpleCommand) -> tuple[int, int]:
+    return (command.start, command.end)
+
+
+def _word_span(command: SimpleCommand, word: int) -> tuple[int, int]:
+    if word < len(command.words):
+        return (command.words[word].start, command.words[word].end)
+    return _span(command)
+
+
+__all__ = ["CommandJudge", "Texts", "substring_reason"]

@@ -1,0 +1,118 @@
+"""Connections and requests against the network rules and the floor. Pure."""
+
+from ringfence.model.call import NetworkAccess
+from ringfence.model.decision import Place, Reason
+from ringfence.model.ids import RuleId
+from ringfence.model.tier import Scope, Tier
+from ringfence.policy.compile import Compiled, place
+from ringfence.policy.conditions import Circumstances, holds
+from ringfence.policy.document import NetworkRule
+from ringfence.policy.globs import PathPattern, split
+from ringfence.policy.hosts import HostRule, address_of, is_floor, normal_name
+from ringfence.policy.yaml_tree import show
+
+STANDARD_PORTS = (443,)
+
+
+def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Circumstances) -> list[Reason]:
+    """Every reason about one connection or request; never empty."""
+    shown = _shown(request)
+    if address_of(request.host) is None and normal_name(request.host) is None:
+        return [_builtin(compiled, shown, "fault", "the host is neither a name nor an address", Tier.DENY)]
+    if not 0 < request.port < 65536:
+        return [_builtin(compiled, shown, "fault", "the port is out of range", Tier.DENY)]
+    found = []
+    granted = False
+    for rule, host, scope, tier in compiled.network:
+        if host is None or not host.matches(request.host) or not _speaks(rule, request, tier):
+            continue
+        if rule.when is not None and not holds(rule.when, circumstances, unknown=tier is not Tier.ALLOW):
+            continue
+        granted = granted or (tier is Tier.ALLOW and _literal(host))
+        found.append(_reason(rule, scope, tier, shown))
+    floor = is_floor(request.host)
+    if floor is not None and not granted:
+        found.append(
+            _builtin(
+                compiled, shown, "floor", f"{floor}: only a rule with this very name or address grants it", Tier.DENY
+            )
+        )
+    for at, scope in compiled.network_off:
+        found.append(
+            Reason(
+                rule=RuleId("network.allow"),
+                scope=scope,
+                place=place(at),
+                tier=Tier.DENY,
+                matched=shown,
+                because="the network is off",
+            )
+        )
+    if not found:
+        found.append(
+            _builtin(compiled, shown, "default", "no network rule covers this host and port", compiled.default)
+        )
+    return found
+
+
+def _literal(host: HostRule) -> bool:
+    return host.literal or host.exact
+
+
+def _speaks(rule: NetworkRule, request: NetworkAccess, tier: Tier) -> bool:
+    """Whether ports, methods and paths fit. What inspection did not show fits a strict rule, and no allow rule."""
+    if request.protocol != "tcp" and tier is Tier.ALLOW:
+        return False
+    ports = rule.ports or (() if tier is not Tier.ALLOW else STANDARD_PORTS)
+    if ports and request.port not in ports:
+        return False
+    unseen = tier is not Tier.ALLOW
+    if rule.methods and not (unseen if request.method is None else request.method.upper() in rule.methods):
+        return False
+    if rule.paths:
+        return unseen if request.path is None else _path_fits(rule.paths, request.path, tier)
+    return True
+
+
+def _path_fits(patterns: tuple[str, ...], path: str, tier: Tier) -> bool:
+    """Request paths component by component. One with ``..``, escapes or backslashes fits no allow rule."""
+    bare = path.split("?", 1)[0].split("#", 1)[0]
+    doubtful = "%" in bare or "\\" in bare or ";" in bare or "//" in bare or ".." in bare.split("/")
+    if doubtful:
+        return tier is not Tier.ALLOW
+    loose = tier is not Tier.ALLOW
+    return any(PathPattern(pattern).matches(split(bare), loose=loose) for pattern in patterns)
+
+
+def _shown(request: NetworkAccess) -> str:
+    port = f":{request.port}"
+    method = f"{request.method} " if request.method else ""
+    # The query may hold secrets and is never shown.
+    path = (request.path or "").split("?", 1)[0]
+    return show(f"{method}{request.host}{port}{path}", 200)
+
+
+def _reason(rule: NetworkRule, scope: Scope, tier: Tier, shown: str) -> Reason:
+    return Reason(
+        rule=RuleId(rule.id),
+        scope=scope,
+        place=place(rule.at),
+        tier=tier,
+        matched=shown,
+        because=rule.because or f"host rule `{rule.host}`",
+        approvals=rule.approvals,
+        not_owner=rule.not_owner,
+    )
+
+
+def _builtin(compiled: Compiled, shown: str, kind: str, because: str, tier: Tier) -> Reason:
+    default = kind == "default"
+    return Reason(
+        rule=RuleId("commands.default" if default else f"builtin.{kind}"),
+        scope=Scope.BUILTIN,
+        place=compiled.default_place if default else Place(file="builtin"),
+        tier=tier,
+        matched=shown,
+        because=because,
+        kind=kind,
+    )

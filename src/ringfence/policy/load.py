@@ -1,0 +1,192 @@
+"""Policy files from disk: who owns them, whether they can be believed, and what they become together."""
+
+import os
+import stat
+
+from ringfence.model.errors import PolicyError
+from ringfence.model.tier import Scope, Tier
+from ringfence.policy import effective as effective_module
+from ringfence.policy.compile import Scoped, check_roots
+from ringfence.policy.document import Document, NetworkRule
+from ringfence.policy.effective import Effective
+from ringfence.policy.facts import home_of_user
+from ringfence.policy.facts_index import join
+from ringfence.policy.globs import PathPattern
+from ringfence.policy.presets import expand
+from ringfence.policy.read_document import read_document
+
+MAX_BYTES = 4 << 20
+FILE_NAME = "sandbox_policy.yaml"
+FIXTURES_NAME = "sandbox_fixtures.json"
+
+KNOWN_NETWORK_PRESETS = frozenset(
+    {
+        "pypi",
+        "uv",
+        "pytorch",
+        "npm",
+        "node",
+        "node-postinstall",
+        "playwright",
+        "puppeteer",
+        "github-read",
+        "github-api-read",
+        "github-raw",
+        "github-lfs",
+        "crates",
+        "rustup",
+        "go",
+        "go-toolchain",
+        "maven",
+        "gradle",
+        "apt",
+    }
+)
+
+
+def load(
+    path: str,
+    *,
+    trusted: bool,
+    organisation: str | None,
+    user: str | None,
+    mission: str | None,
+    network_presets: object,
+) -> tuple[str, str, Effective]:
+    """Root, home and effective policy of a repository's policy file and those of the other scopes."""
+    real = os.path.realpath(path)
+    root = os.path.dirname(real)
+    text = read_text(path, owners=_owners(root))
+    scopes = []
+    wider = ((Scope.ORGANISATION, organisation), (Scope.USER, user), (Scope.MISSION, mission))
+    for scope, file in wider:
+        if file is not None and os.path.lexists(file):
+            owners = frozenset({0}) if scope is Scope.ORGANISATION else frozenset({0, os.getuid()})
+            scopes.append(
+                Scoped(scope=scope, document=_document(read_text(file, owners=owners), file, network_presets))
+            )
+    document = _document(text, os.path.basename(real), network_presets)
+    scopes.append(Scoped(scope=Scope.REPOSITORY, document=document, trusted=trusted))
+    return _finish(root, tuple(scopes))
+
+
+def parse(text: str, *, root: str, file: str, trusted: bool, network_presets: object) -> tuple[str, str, Effective]:
+    """Root, home and effective policy of one text."""
+    document = _document(text, file, network_presets)
+    scoped = Scoped(scope=Scope.REPOSITORY, document=document, trusted=trusted)
+    return _finish(os.path.realpath(root), (scoped,))
+
+
+def _finish(root: str, scopes: tuple[Scoped, ...]) -> tuple[str, str, Effective]:
+    home = home_of_user()
+    for scoped in scopes:
+        roots = scoped.document.roots
+        if roots is not None:
+            check_roots(roots, home, {item.path: os.path.realpath(join(root, item.path)) for item in roots})
+    return root, home, effective_module.make(scopes)
+
+
+def _document(text: str, file: str, network_presets: object) -> Document:
+    document = expand(read_document(text, file=file))
+    _check(document)
+    return _network_presets(document, network_presets)
+
+
+def _check(document: Document) -> None:
+    """What can only be checked with the whole document at hand. Raises PolicyError."""
+    from ringfence.policy.self_test import check_examples
+
+    for rules in (document.files.read, document.files.write, document.files.delete):
+        for rule in rules or ():
+            pattern = PathPattern(rule.pattern)
+            if rule.tier is Tier.ALLOW and (pattern.absolute or pattern.home) and pattern.everything:
+                raise PolicyError(
+                    "root-too-broad",
+                    f"`{rule.pattern}` allows the whole {'home' if pattern.home else 'file system'}",
+                    where=effective_module.at_text(rule.at),
+                    remedy="name the folders that are needed",
+                )
+    if document.patterns:
+        from ringfence.policy.judge_patterns import Pattern
+
+        for pattern_rule in document.patterns:
+            Pattern(pattern_rule, Scope.REPOSITORY)
+    check_examples(document)
+
+
+def _network_presets(document: Document, hook: object) -> Document:
+    import msgspec
+
+    if not any(rule.preset for rule in document.network):
+        return document
+    found: list[NetworkRule] = []
+    for rule in document.network:
+        if not rule.preset:
+            found.append(rule)
+        elif callable(hook):
+            found += [
+                msgspec.structs.replace(
+                    rule, host=given.host, ports=given.ports, methods=given.methods, paths=given.paths
+                )
+                for given in hook(rule.preset)
+            ]
+        elif rule.preset in KNOWN_NETWORK_PRESETS:
+            found.append(rule)
+        else:
+            raise PolicyError(
+                "unknown-preset",
+                f"there is no network preset `{rule.preset}`",
+                where=effective_module.at_text(rule.at),
+                remedy=f"presets: {', '.join(sorted(KNOWN_NETWORK_PRESETS))}",
+            )
+    return msgspec.structs.replace(document, network=tuple(found))
+
+
+def _owners(root: str) -> frozenset[int]:
+    """Who may own a repository's policy: this user, root, and whoever owns the repository."""
+    try:
+        return frozenset({0, os.getuid(), os.stat(root).st_uid})
+    except OSError:
+        return frozenset({0, os.getuid()})
+
+
+def read_text(path: str, *, owners: frozenset[int]) -> str:
+    """The text of a file that only these owners can have written. Raises PolicyError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        code = "policy-missing" if isinstance(error, FileNotFoundError) else "policy-unreadable"
+        remedy = "run `ringfence init` in the repository" if code == "policy-missing" else "make the file readable"
+        raise PolicyError(code, f"the file cannot be read: {error.strerror}", where=path, remedy=remedy) from None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(file.fileno())
+        _check_file(path, found, owners)
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise PolicyError(
+            "policy-too-large", f"the file is larger than {MAX_BYTES} bytes", where=path, remedy="shorten the file"
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise PolicyError("not-yaml", "the file is not UTF-8 text", where=path, remedy="save it as UTF-8") from None
+
+
+def _check_file(path: str, found: os.stat_result, owners: frozenset[int]) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise PolicyError("policy-unreadable", "not a regular file", where=path, remedy="put a file there")
+    if found.st_uid not in owners:
+        raise PolicyError(
+            "policy-owner",
+            f"the file belongs to uid {found.st_uid}, which is neither you, root nor the owner of the repository",
+            where=path,
+            remedy=f"look at it, then take it over: chown {os.getuid()} {path}",
+        )
+    loose = stat.S_IWOTH if 0 not in owners or len(owners) > 1 else stat.S_IWOTH | stat.S_IWGRP
+    if found.st_mode & loose:
+        raise PolicyError(
+            "policy-writable",
+            f"others can write the file (mode {stat.S_IMODE(found.st_mode):04o})",
+            where=path,
+            remedy=f"chmod go-w {path}",
+        )

@@ -1,0 +1,104 @@
+"""Does a command rule speak about a command? Allow rules compare exactly, deny and ask rules loosely. Pure."""
+
+from collections.abc import Sequence
+
+from ringfence.model.tier import Tier
+from ringfence.policy.compile import Command
+from ringfence.policy.globs import text_matches
+
+Texts = Sequence[str | None]
+"""Words after quote removal; None where the value is not known before the command runs."""
+
+
+def match_prefix(command: Command, texts: Texts, canonical: Texts) -> int:
+    """How many words (program included) the rule's prefix names, 0 where it does not speak about the command."""
+    rest = command.rest
+    if _begins(rest, texts) or (canonical is not texts and _begins(rest, canonical)):
+        return len(rest) + 1
+    if command.tier is not Tier.ALLOW and rest and _loosely(rest, texts):
+        return len(rest) + 1
+    return 0
+
+
+def _begins(rest: tuple[tuple[str, ...], ...], texts: Texts) -> bool:
+    if len(texts) <= len(rest):
+        return False
+    at = 1
+    for alternatives in rest:
+        if texts[at] not in alternatives:
+            return False
+        at += 1
+    return True
+
+
+def _loosely(rest: tuple[tuple[str, ...], ...], texts: Texts) -> bool:
+    """The prefix with options between its words, clusters and abbreviations of its own options included."""
+    at = 1
+    for alternatives in rest:
+        if any(word.startswith("-") for word in alternatives):
+            region = at
+            while region < len(texts) and (texts[region] or "").startswith("-"):
+                region += 1
+            options = [text for text in texts[at:region] if text]
+            if not any(has_option(wanted, options) for wanted in alternatives):
+                return False
+            continue
+        found = _positional(alternatives, texts, at)
+        if found < 0:
+            return False
+        at = found + 1
+    return True
+
+
+def _positional(alternatives: tuple[str, ...], texts: Texts, at: int) -> int:
+    """The place of the next word of the prefix, with options and one value of each skipped; -1 where another stands."""
+    after_option = False
+    while at < len(texts):
+        text = texts[at]
+        if text in alternatives:
+            return at
+        if text is None:
+            return -1
+        if text.startswith("-") and len(text) > 1:
+            after_option = "=" not in text
+        elif after_option:
+            after_option = False
+        else:
+            return -1
+        at += 1
+    return -1
+
+
+def has_option(wanted: str, options: Sequence[str]) -> bool:
+    """Whether options hold the wanted one: itself, with a joined value, in a cluster, or as an abbreviation."""
+    if wanted.startswith("--"):
+        for option in options:
+            name = option.partition("=")[0]
+            if name == wanted or (len(name) > 4 and name.startswith("--") and wanted.startswith(name)):
+                return True
+        return False
+    letters = wanted[1:]
+    if wanted in options:
+        return True
+    if not letters.isalpha() or len(letters) > 3:
+        return False  # find's `-delete` and the like are words, not clusters
+    clusters = [option[1:] for option in options if option.startswith("-") and option[1:].isalnum()]
+    together = "".join(cluster for cluster in clusters if len(cluster) <= 6)
+    return all(letter in together for letter in letters)
+
+
+def has_argument(wanted: Sequence[str], texts: Texts, *, unknown: bool) -> bool:
+    """Whether one of the wanted arguments is among a command's, each an exact word, an option or a glob.
+
+    ``unknown`` is the answer where a word's value is not known and could be one of them.
+    """
+    known = [text for text in texts if text is not None]
+    for argument in wanted:
+        if argument in known:
+            return True
+        if argument.startswith("-") and "*" not in argument:
+            if has_option(argument, known):
+                return True
+        elif "*" in argument and any(text_matches((argument,), text) for text in known):
+            return True
+    return unknown and len(known) < len(texts)

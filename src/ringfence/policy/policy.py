@@ -1,0 +1,295 @@
+"""The policy in force: loaded from files, judged in process. ``decide`` needs no supervisor.
+
+Policies of all scopes become one effective policy with one digest. The digest covers the documents with presets as
+expanded, the program tables, the built-in lists and the evaluator's version, so that a decision can be made again.
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+
+from ringfence.model.box import Level, Limits
+from ringfence.model.call import Argv, FileAccess, ShellLine, ToolCall
+from ringfence.model.decision import Decision, Reason
+from ringfence.model.facts import PathFacts
+from ringfence.model.ids import Sha256
+from ringfence.model.tier import Scope, Tier
+from ringfence.policy import protected
+from ringfence.policy.compile import Compiled, Scoped
+from ringfence.policy.document import Document, NetworkRule
+from ringfence.policy.effective import Effective, decode, encode, limits_of, minimum_of, trust_digest_of
+from ringfence.policy.evaluate import evaluate, fault, file_path
+from ringfence.policy.globs import PatternIndex, Views, split
+from ringfence.policy.prepare import Prepared, prepare, programs_of, questions_of
+from ringfence.policy.questions import Questions
+
+NetworkPresets = Callable[[str], tuple[NetworkRule, ...]]
+"""Gives the rules of a network preset by name, or raises PolicyError for a name it does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A decision with everything found on the line, for ``why``."""
+
+    decision: Decision
+    prepared: Prepared | None
+
+
+class Policy:
+    """An effective policy. Immutable; equal digests decide alike."""
+
+    def __init__(self, effective: Effective, *, root: str, home: str) -> None:
+        """Compile the scopes. Prefer ``load``, ``parse`` or ``from_effective``."""
+        self._effective = effective
+        self._compiled = Compiled(effective.scopes)
+        self._home = home
+        self.root = root
+        """Absolute path of the repository: what ``.`` means."""
+
+    # -- making one ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(
+        cls,
+        path: str,
+        *,
+        trusted: bool | None = None,
+        organisation: str | None = None,
+        user: str | None = None,
+        mission: str | None = None,
+        network_presets: NetworkPresets | None = None,
+    ) -> Self:
+        """The policy at ``path`` with those of the other scopes.
+
+        ``trusted`` says whether a person has trusted the repository's policy; None means yes (library use). Paths of
+        other scopes may be None, or name files that do not exist: then the scope says nothing. Raises PolicyError.
+        """
+        from ringfence.policy.load import load
+
+        root, home, effective = load(
+            path,
+            trusted=trusted is not False,
+            organisation=organisation,
+            user=user,
+            mission=mission,
+            network_presets=network_presets,
+        )
+        return cls(effective, root=root, home=home)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        root: str = ".",
+        *,
+        file: str = "sandbox_policy.yaml",
+        trusted: bool = True,
+        network_presets: NetworkPresets | None = None,
+    ) -> Self:
+        """The policy that a text says, for the repository at ``root``. Raises PolicyError."""
+        from ringfence.policy.load import parse
+
+        real_root, home, effective = parse(text, root=root, file=file, trusted=trusted, network_presets=network_presets)
+        return cls(effective, root=real_root, home=home)
+
+    @classmethod
+    def from_effective(cls, stored: bytes, *, root: str = "/", home: str = "/nonexistent") -> Self:
+        """The policy that ``effective()`` once gave, for making a decision again with stored facts."""
+        return cls(decode(stored), root=root, home=home)
+
+    def with_trust(self, *, trusted: bool) -> "Policy":
+        """The same policy with the repository's trust set."""
+        scopes = tuple(
+            msgspec.structs.replace(scoped, trusted=trusted) if scoped.scope is Scope.REPOSITORY else scoped
+            for scoped in self._effective.scopes
+        )
+        return Policy(msgspec.structs.replace(self._effective, scopes=scopes), root=self.root, home=self._home)
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _encoded(self) -> bytes:
+        return encode(self._effective)
+
+    def effective(self) -> bytes:
+        """Canonical bytes of everything the decisions depend on; ``digest`` is their SHA-256."""
+        return self._encoded
+
+    @functools.cached_property
+    def digest(self) -> Sha256:
+        """Names the effective policy, wherever the repository lies."""
+        return Sha256(hashlib.sha256(self._encoded).hexdigest())
+
+    @functools.cached_property
+    def trust_digest(self) -> Sha256:
+        """Names what a person trusts: the repository's own document, whatever its layout and comments."""
+        return trust_digest_of(self._effective)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the repository's policy is trusted."""
+        return self._compiled.trusted
+
+    @property
+    def scopes(self) -> tuple[tuple[Scope, Document], ...]:
+        """The documents in force, presets expanded."""
+        return tuple((scoped.scope, scoped.document) for scoped in self._compiled.scopes)
+
+    # -- deciding -----------------------------------------------------------------------------------------------
+
+    def questions(self, call: ToolCall) -> Questions:
+        """What deciding needs to know of the file system. Pure."""
+        return self._questions(call, self._prepare(call, self._home))
+
+    def decide(self, call: ToolCall) -> Decision:
+        """Gather the facts, then decide. A relative ``cwd`` is taken from the policy's root."""
+        return self.explain(call).decision
+
+    def decide_with(self, call: ToolCall, facts: PathFacts) -> Decision:
+        """Decide from stored facts alone. Pure: a fact that is missing is a DENY."""
+        return self._decide(call, facts, self._prepare(call, facts.home))
+
+    def explain(self, call: ToolCall, facts: PathFacts | None = None) -> Explanation:
+        """The decision and what was found on the line. Gathers the facts where none are given."""
+        call = self.absolute(call)
+        home = self._home if facts is None else facts.home
+        prepared = self._prepare(call, home)
+        if facts is None:
+            from ringfence.policy.facts import gather
+
+            facts = gather(self._questions(call, prepared), call, root=self.root, home=self._home)
+        return Explanation(decision=self._decide(call, facts, prepared), prepared=prepared)
+
+    def _decide(self, call: ToolCall, facts: PathFacts, prepared: Prepared | None) -> Decision:
+        reasons: tuple[Reason, ...]
+        try:
+            reasons = evaluate(self._compiled, self._patterns, call, facts, prepared)
+        except RecursionError:
+            reasons = (fault("the call is nested too deeply to be judged"),)
+        return Decision(call_id=call.id, policy_digest=self.digest, reasons=reasons)
+
+    def absolute(self, call: ToolCall) -> ToolCall:
+        if call.cwd.startswith("/"):
+            return call
+        import dataclasses
+
+        from ringfence.policy.facts_index import join
+
+        return dataclasses.replace(call, cwd=join(self.root, call.cwd))
+
+    def _prepare(self, call: ToolCall, home: str) -> Prepared | None:
+        return prepare(call, home=home) if isinstance(call.request, ShellLine | Argv) else None
+
+    def _questions(self, call: ToolCall, prepared: Prepared | None) -> Questions:
+        roots = tuple(dict.fromkeys(root.path for roots in self._compiled.roots for root in roots))
+        if prepared is not None:
+            working = tuple(dict.fromkeys(b for c in prepared.commands for b in c.bases if b is not None))
+            return Questions(
+                paths=tuple(questions_of(prepared)),
+                globs=prepared.globs,
+                programs=tuple(programs_of(prepared)),
+                roots=roots,
+                directories=self._compiled.directories,
+                working=working,
+            )
+        if isinstance(call.request, FileAccess):
+            return Questions(paths=(file_path(call, self._home),), roots=roots)
+        return Questions(roots=roots)
+
+    @functools.cached_property
+    def _patterns(self) -> tuple:  # type: ignore[type-arg]  # of Pattern, whose module loads RE2
+        if not self._compiled.patterns:
+            return ()
+        from ringfence.policy.judge_patterns import Pattern
+
+        return tuple(Pattern(rule, scope) for rule, scope in self._compiled.patterns)
+
+    # -- what the box is built from -----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def limits(self) -> Limits:
+        """Caps on one tool call: the narrowest of all scopes."""
+        return limits_of(self._effective)
+
+    @functools.cached_property
+    def minimum_level(self) -> Level:
+        """The weakest enforcement that may run anything."""
+        return minimum_of(self._effective)
+
+    @functools.cached_property
+    def roots(self) -> tuple[str, ...]:
+        """Allowed roots, resolved. Where several scopes name roots, those that lie inside one of every scope."""
+        import os
+
+        from ringfence.policy.facts_index import join, within
+
+        sets = [[os.path.realpath(join(self.root, root.path)) for root in roots] for roots in self._compiled.roots]
+        unique = dict.fromkeys(root for roots in sets for root in roots)
+        return tuple(root for root in unique if all(any(within(root, other) for other in roots) for roots in sets))
+
+    @property
+    def environment(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """Names passed from the caller, names a command may assign, and pairs that are set.
+
+        Passed names count only from organisation, user and mission: never from the repository.
+        """
+        passed: dict[str, None] = {}
+        pairs: dict[str, str] = {}
+        for scoped in self._compiled.scopes:
+            process = scoped.document.process
+            if scoped.scope is not Scope.REPOSITORY:
+                passed |= dict.fromkeys(process.env_pass)
+            pairs |= dict(process.env_set) if scoped.trusted else {}
+        return tuple(passed), tuple(sorted(self._compiled.assignable)), tuple(pairs.items())
+
+    @property
+    def trusted_directories(self) -> tuple[str, ...]:
+        """Where bare program names are looked up, toolchains included."""
+        return self._compiled.directories
+
+    @property
+    def hidden_patterns(self) -> tuple[str, ...]:
+        """What no box may see, whatever the policy says; ``~`` stands for the user's home."""
+        return protected.HIDDEN
+
+    @property
+    def read_deny_patterns(self) -> tuple[str, ...]:
+        """The patterns of every ``files.read.deny`` (and ``ask``: what needs a question is not in the view)."""
+        found: dict[str, None] = {}
+        for scoped in self._compiled.scopes:
+            for rule in scoped.document.files.read or ():
+                if rule.tier is not Tier.ALLOW:
+                    found[rule.pattern] = None
+        return tuple(found)
+
+    def read_denies(self, relative_path: str) -> bool:
+        """Whether a path, relative to the root, must not be seen in the box."""
+        views = self._relative_views(relative_path)
+        return bool(self._compiled.access["read"].strict.find(views) or self._compiled.hidden.find(views))
+
+    def protects(self, relative_path: str) -> Tier | None:
+        """The tier of the built-in protection of a path relative to the root, or None where there is none."""
+        found = self._compiled.protected.find(self._relative_views(relative_path))
+        return max((tier for _, tier in found), default=None)
+
+    def _relative_views(self, relative_path: str) -> Views:
+        root = split(self.root)
+        path = f"{self.root.rstrip('/')}/{relative_path}"
+        return Views(path, roots=(root,), home=split(self._home))
+
+    @property
+    def network_summary(self) -> str:
+        """One line for people: what may be reached."""
+        if self._compiled.network_off:
+            return "off"
+        hosts = [
+            rule.host or f"preset {rule.preset}" for rule, _, _, tier in self._compiled.network if tier is Tier.ALLOW
+        ]
+        return ", ".join(hosts) if hosts else "nothing is allowed"
+
+
+__all__ = ["Explanation", "NetworkPresets", "PatternIndex", "Policy"]

@@ -1,0 +1,174 @@
+"""A call taken apart once: its commands, what each accesses, and every question to the file system. Pure."""
+
+from dataclasses import dataclass
+
+from ringfence.model.call import Argv, ShellLine, ToolCall
+from ringfence.policy.facts_index import join
+from ringfence.policy.path_judge import PathUse
+from ringfence.policy.understanding import Understood, read_argv, read_line, understand
+from ringfence.policy.yaml_tree import show
+from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleCommand, Word
+
+
+_ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCommand:
+    """One command with its words as rules compare them and the paths it uses."""
+
+    command: SimpleCommand
+    understood: Understood
+    texts: tuple[str | None, ...]
+    canonical: tuple[str | None, ...]
+    """The same without the options between program and subcommand; the very same tuple where there are none."""
+    whole: str
+    joined: str
+    """The words joined by one space, as shown."""
+    bases: tuple[str | None, ...]
+    uses: tuple[PathUse, ...]
+    redirections: tuple[PathUse, ...]
+    program_folder: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A shell line or argument vector, prepared."""
+
+    cwd: str
+    line: Line
+    commands: tuple[PreparedCommand, ...]
+    redirections: tuple[PathUse, ...]
+    globs: tuple[str, ...]
+
+
+def prepare(call: ToolCall, *, home: str) -> Prepared:
+    """Take a shell line or argument vector apart. ``home`` is what ``~`` means."""
+    request = call.request
+    line = read_line(request.line) if isinstance(request, ShellLine) else read_argv(_argv(request))
+    globs: list[str] = []
+    builder = _Builder(call.cwd, home, globs)
+    commands = tuple(builder.command(command) for command in line.commands)
+    directories = line.directories or (Directory(),) * len(line.redirections)
+    loose = [
+        use
+        for redirection, directory in zip(line.redirections, directories, strict=False)
+        for use in builder.redirection(redirection, builder.bases(directory))
+    ]
+    return Prepared(
+        cwd=call.cwd, line=line, commands=commands, redirections=tuple(loose), globs=tuple(dict.fromkeys(globs))
+    )
+
+
+def _argv(request: object) -> tuple[str, ...]:
+    if not isinstance(request, Argv):
+        raise TypeError(request)
+    return request.argv
+
+
+class _Builder:
+    def __init__(self, cwd: str, home: str, globs: list[str]) -> None:
+        self._cwd = cwd
+        self._home = home
+        self._globs = globs
+
+    def bases(self, directory: Directory) -> tuple[str | None, ...]:
+        if directory.path == "." and not directory.alternatives:
+            return (self._cwd,)
+        return tuple(
+            None if path is None else self._asked(path, self._cwd, tilde=True)
+            for path in (directory.path, *directory.alternatives)
+        )
+
+    def command(self, command: SimpleCommand) -> PreparedCommand:
+        texts = tuple([None if word.dynamic else word.text for word in command.words])
+        understood = understand(command)
+        canonical = texts
+        if understood.subcommand is not None and understood.subcommand > 1:
+            canonical = (texts[0], *texts[understood.subcommand :])
+        bases = self.bases(command.directory)
+        whole = " ".join([word.text for word in command.words])
+        name = texts[0] if texts else None
+        folder = None
+        if name is not None and "/" in name and bases[0] is not None:
+            folder = join(bases[0], name.rpartition("/")[0] or "/")
+        return PreparedCommand(
+            command=command,
+            understood=understood,
+            texts=texts,
+            canonical=canonical,
+            whole=whole,
+            joined=show(whole, 200),
+            bases=bases,
+            uses=tuple(self._uses(command, understood, bases)),
+            redirections=tuple(use for item in command.redirections for use in self.redirection(item, bases)),
+            program_folder=folder,
+        )
+
+    def redirection(self, redirection: Redirection, bases: tuple[str | None, ...]) -> list[PathUse]:
+        target = redirection.target
+        if target is None:
+            return []
+        span = (redirection.start, redirection.end)
+        found = []
+        for access in _ACCESS[redirection.access]:
+            for base in bases:
+                asked = None if target.dynamic or target.glob else self._word(target, target.text, base)
+                found.append(PathUse(asked=asked, shown=target.raw, access=access, span=span))
+        return found
+
+    def _uses(self, command: SimpleCommand, understood: Understood, bases: tuple[str | None, ...]) -> list[PathUse]:
+        found = []
+        for operand in understood.operands:
+            word = command.words[operand.word] if operand.word < len(command.words) else None
+            span = (word.start, word.end) if word is not None else None
+            for base in bases:
+                asked = None
+                if operand.text is not None:
+                    asked = self._asked(operand.text, base, tilde=operand.tilde)
+                if operand.glob and asked is not None:
+                    self._globs.append(asked)
+                shown = operand.text if operand.text is not None else (word.raw if word is not None else "?")
+                found.append(PathUse(asked=asked, shown=shown, access=operand.access, span=span, glob=operand.glob))
+        return found
+
+    def _word(self, word: Word, text: str, base: str | None) -> str | None:
+        return self._asked(text, base, tilde=word.tilde)
+
+    def _asked(self, text: str, base: str | None, *, tilde: bool) -> str | None:
+        if tilde and text.startswith("~"):
+            name, slash, rest = text.partition("/")
+            if name == "~":
+                return join(self._home, rest) if slash else self._home
+            if name == "~+":
+                return None if base is None else join(base, rest)
+            return None
+        if text.startswith("/"):
+            return text
+        return None if base is None else join(base, text)
+
+
+def questions_of(prepared: Prepared) -> list[str]:
+    """Every path whose place in the file system the decision needs."""
+    found = [prepared.cwd]
+    for command in prepared.commands:
+        found += [base for base in command.bases if base is not None]
+        found += [use.asked for use in (*command.uses, *command.redirections) if use.asked is not None and not use.glob]
+        if command.program_folder is not None:
+            found.append(command.program_folder)
+    found += [use.asked for use in prepared.redirections if use.asked is not None]
+    return list(dict.fromkeys(found))
+
+
+def programs_of(prepared: Prepared) -> list[str]:
+    """Bare program names on the line."""
+    names = [command.texts[0] for command in prepared.commands if command.texts]
+    return list(dict.fromkeys(name for name in names if name and "/" not in name))
+
+
+def prepare_line(line: str) -> tuple[PreparedCommand, ...]:
+    """The commands of a line on its own, for the examples of a policy."""
+    return prepare(ToolCall.shell(line, cwd="/"), home="/nonexistent").commands
+
+
+__all__ = ["Prepared", "PreparedCommand", "prepare", "prepare_line", "programs_of", "questions_of"]
