@@ -1,0 +1,257 @@
+"""HTTP/1 request heads and bodies, read so strictly that no server can read the same bytes as two other requests. Pure.
+
+What is ambiguous is refused, never repaired: bare line feeds, folded headers, two lengths, a length beside chunks,
+spaces before a colon, more than one Host.
+"""
+
+import enum
+import re
+from dataclasses import dataclass, field
+
+MAX_HEAD = 32 * 1024
+MAX_HEADERS = 128
+METHOD = re.compile(r"[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}")
+FIELD_NAME = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
+FIELD_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+TARGET = re.compile(r"[\x21-\x7e]{1,16384}")
+PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
+UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+VERBS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ", b"PROPFIND ")
+PRIOR_KNOWLEDGE = b"PRI * HTTP/2.0"
+
+
+class BadRequestError(ValueError):
+    """A request that is not HTTP/1, or that two programs could read differently."""
+
+
+class Framing(enum.Enum):
+    """How the end of a body is known."""
+
+    NONE = "none"
+    LENGTH = "length"
+    CHUNKED = "chunked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """One request head. ``length`` is its size in bytes including the empty line."""
+
+    method: str
+    target: str
+    version: str
+    headers: tuple[tuple[str, str], ...]
+    length: int
+    framing: Framing
+    content_length: int = 0
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a header, by its lower-case name."""
+        return [value for key, value in self.headers if key.lower() == name]
+
+    def one(self, name: str) -> str | None:
+        """The first value of a header, or ``None``."""
+        return next(iter(self.all(name)), None)
+
+    @property
+    def upgrade(self) -> str | None:
+        """The protocol this request wants to change to, lower case."""
+        value = self.one("upgrade")
+        return value.strip().lower() if value is not None else None
+
+
+def looks_like_http(first: bytes) -> bool:
+    """Whether the bytes begin a request: an upper-case word and a space, or a beginning of one of the usual words."""
+    if first.startswith(PRIOR_KNOWLEDGE[: max(4, min(len(first), 14))]):
+        return True
+    word, space, _ = first[:33].partition(b" ")
+    if space:
+        return METHOD.fullmatch(word.decode("latin-1")) is not None
+    return any(verb.startswith(first) for verb in VERBS) if first else False
+
+
+def read_head(data: bytes) -> Head | None:
+    """The head at the start of ``data``, ``None`` while incomplete. Raises BadRequestError."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        if len(data) > MAX_HEAD or b"\n\n" in data or b"\n\r\n" in data.replace(b"\r\n\r\n", b""):
+            raise BadRequestError("a request head that does not end within 32 KiB, or ends with bare line feeds")
+        return None
+    if end > MAX_HEAD:
+        raise BadRequestError("a request head larger than 32 KiB")
+    first, *lines = data[:end].split(b"\r\n")
+    method, target, version = _request_line(first)
+    if len(lines) > MAX_HEADERS:
+        raise BadRequestError("more than 128 headers")
+    headers = tuple(_header(line) for line in lines)
+    framing, size = _framing(headers, version)
+    return Head(
+        method=method,
+        target=target,
+        version=version,
+        headers=headers,
+        length=end + 4,
+        framing=framing,
+        content_length=size,
+    )
+
+
+def host_of(head: Head) -> str:
+    """The one Host header. Raises BadRequestError where there is none or more than one."""
+    hosts = head.all("host")
+    if len(hosts) != 1 or not hosts[0]:
+        raise BadRequestError("a request without exactly one Host header")
+    return hosts[0]
+
+
+def absolute(target: str) -> tuple[str, str] | None:
+    """Authority and path of an absolute ``http://`` target, or ``None`` for another form. Raises for other schemes."""
+    if target.startswith("/") or target == "*":
+        return None
+    scheme, sep, rest = target.partition("://")
+    if not sep or scheme.lower() != "http":
+        raise BadRequestError("a request target that is neither a path nor an http:// address")
+    cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+    path = rest[cut:]
+    return rest[:cut], path if path.startswith("/") else f"/{path}"
+
+
+def split_target(target: str) -> tuple[str, str | None]:
+    """Path and query of an origin-form target, the path in one spelling.
+
+    Escapes of plain characters are undone, other escapes keep upper-case digits. Raises BadRequestError for dot
+    segments, backslashes, escaped NULs and fragments: servers differ in how they read those.
+    """
+    if target == "*":
+        return "*", None
+    path, mark, query = target.partition("?")
+    if not path.startswith("/") or "\\" in path or "#" in target:
+        raise BadRequestError("a path that does not begin with a slash, or holds a backslash or fragment")
+    if "%" in PERCENT.sub("", path):
+        raise BadRequestError("a path with a broken escape")
+    plain = PERCENT.sub(_unescape, path)
+    if any(part in {".", ".."} for part in plain.replace("%2F", "/").replace("%5C", "/").split("/")) or "%00" in plain:
+        raise BadRequestError("a path with dot segments or an escaped NUL")
+    return plain, query if mark else None
+
+
+def other_reading(path: str) -> str | None:
+    """The path as a server reads it that decodes escaped slashes, or ``None`` where there are none."""
+    plain = path.replace("%2F", "/").replace("%5C", "/")
+    return plain if plain != path else None
+
+
+def status_of(data: bytes) -> int | None:
+    """Status of a response head, ``None`` while its first line is incomplete. Raises BadRequestError."""
+    line, end, _ = data.partition(b"\r\n")
+    if not end:
+        if len(data) > MAX_HEAD:
+            raise BadRequestError("a status line that does not end")
+        return None
+    match = re.match(rb"HTTP/1\.[01] ([1-9][0-9]{2})( |$)", line)
+    if match is None:
+        raise BadRequestError("an answer that is not HTTP/1")
+    return int(match[1])
+
+
+@dataclass(slots=True)
+class Body:
+    """Follows one body through the bytes of a connection; ``take`` says how many of them belong to it."""
+
+    framing: Framing
+    left: int = 0
+    done: bool = False
+    _line: bytearray = field(default_factory=bytearray)
+    _state: str = "size"
+
+    @classmethod
+    def of(cls, head: Head) -> "Body":
+        """The body that follows a head."""
+        empty = head.framing is Framing.NONE or (head.framing is Framing.LENGTH and head.content_length == 0)
+        return cls(framing=head.framing, left=head.content_length, done=empty)
+
+    def take(self, data: bytes | memoryview) -> int:
+        """How many bytes at the front are this body's; sets ``done`` at its end. Raises BadRequestError."""
+        if self.done:
+            return 0
+        if self.framing is Framing.LENGTH:
+            count = min(self.left, len(data))
+            self.left -= count
+            self.done = self.left == 0
+            return count
+        return self._chunks(bytes(data))
+
+    def _chunks(self, data: bytes) -> int:
+        at = 0
+        while at < len(data) and not self.done:
+            if self._state == "data":
+                count = min(self.left, len(data) - at)
+                self.left -= count
+                at += count
+                self._state = "data" if self.left else "end"
+                continue
+            cut = data.find(b"\n", at)
+            piece = data[at : len(data) if cut < 0 else cut + 1]
+            self._line += piece
+            at += len(piece)
+            if len(self._line) > 4096:
+                raise BadRequestError("a chunk line or trailer that does not end")
+            if cut >= 0:
+                self._finish_line()
+        return at
+
+    def _finish_line(self) -> None:
+        line = bytes(self._line)
+        self._line.clear()
+        if not line.endswith(b"\r\n") or b"\r" in line[:-2]:
+            raise BadRequestError("a chunk line with a bare line feed")
+        text = line[:-2]
+        if self._state == "end":
+            if text:
+                raise BadRequestError("a chunk longer than it said")
+            self._state = "size"
+        elif self._state == "size":
+            match = re.fullmatch(rb"([0-9A-Fa-f]{1,15})(;[\t\x20-\x7e]*)?", text)
+            if match is None:
+                raise BadRequestError("a chunk without a plain size")
+            self.left = int(match[1], 16)
+            self._state = "data" if self.left else "trailer"
+        elif not text:
+            self.done = True
+        else:
+            _header(text)
+
+
+def _request_line(line: bytes) -> tuple[str, str, str]:
+    parts = line.decode("latin-1").split(" ")
+    if len(parts) != 3:
+        raise BadRequestError("a request line that is not three words")
+    method, target, version = parts
+    if METHOD.fullmatch(method) is None or TARGET.fullmatch(target) is None or version not in {"HTTP/1.0", "HTTP/1.1"}:
+        raise BadRequestError("a request line that is not HTTP/1")
+    return method, target, version
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    name, colon, value = line.partition(b":")
+    if not colon or FIELD_NAME.fullmatch(name) is None or FIELD_VALUE.fullmatch(value) is None:
+        raise BadRequestError("a header line that is folded or oddly spelled")
+    return name.decode("ascii"), value.strip(b" \t").decode("latin-1")
+
+
+def _framing(headers: tuple[tuple[str, str], ...], version: str) -> tuple[Framing, int]:
+    codings = [value for name, value in headers if name.lower() == "transfer-encoding"]
+    lengths = [value for name, value in headers if name.lower() == "content-length"]
+    if codings:
+        if len(codings) > 1 or lengths or version == "HTTP/1.0" or codings[0].lower() != "chunked":
+            raise BadRequestError("a body framed in two ways, or by an unknown coding")
+        return Framing.CHUNKED, 0
+    if lengths:
+        if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,15}", lengths[0]):
+            raise BadRequestError("a body with two lengths, or none that is a number")
+        return Framing.LENGTH, int(lengths[0])
+    return Framing.NONE, 0
+
+
+def _unescape(match: re.Match[str]) -> str:
+    char = chr(int(match[1], 16))
+    return char if char in UNRESERVED else match[0].upper()

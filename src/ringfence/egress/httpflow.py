@@ -1,0 +1,159 @@
+"""HTTP/1 over one allowed connection: every further request is read, checked and asked before it leaves.
+
+A connection that carries many requests is where a second Host (fronting) or a request hidden in a body (smuggling) would
+slip through. The answers pass untouched; only where a change of protocol is awaited, the first status is read.
+"""
+
+import socket
+import time
+
+from ringfence.egress import http1
+from ringfence.egress.loop import Answer, Stream, TimedOut
+from ringfence.egress.opening import Opening, RefusedError, check_head
+from ringfence.egress.relay import reset
+from ringfence.egress.session import Session
+
+SWITCHING = 101
+
+
+async def carry_http(session: Session, upstream: Stream, opening: Opening) -> str:
+    """Carry the requests of a connection, the first already allowed. Returns the log's word for its end."""
+    head, data = opening.head, opening.data
+    assert head is not None
+    down = Downstream(session, upstream)
+    session.services.loop.spawn(down.run())
+    first = True
+    try:
+        while True:
+            await send(session, upstream, data[: head.length])
+            data = await send_body(session, upstream, http1.Body.of(head), data[head.length :])
+            if head.upgrade is not None:
+                await _upgraded(session, upstream, down, data, first=first)
+                break
+            first = False
+            following = await next_head(session, data)
+            if following is None:
+                upstream.sock.shutdown(socket.SHUT_WR)
+                break
+            head, data = following
+            check_head(head, session.host, session.port)
+            await session.ask_request(head)
+        return await down.until_ended(session.services.idle)
+    except RefusedError:
+        down.stop()
+        raise
+
+
+async def send(session: Session, upstream: Stream, data: bytes) -> None:
+    """Send bytes of the box on, counted."""
+    if data:
+        await upstream.send_all(data, time.monotonic() + session.services.idle)
+        session.traffic.sent += len(data)
+
+
+async def send_body(session: Session, upstream: Stream, body: http1.Body, data: bytes) -> bytes:
+    """Send one body on; returns what follows it."""
+    while True:
+        try:
+            count = body.take(data)
+        except http1.BadRequestError as error:
+            raise RefusedError("egress/bad-request", str(error), "http") from None
+        await send(session, upstream, data[:count])
+        if body.done:
+            return data[count:]
+        data = await session.client.recv(65_536, time.monotonic() + session.services.idle)
+        if not data:
+            raise ConnectionAbortedError("a body cut short")
+
+
+async def next_head(session: Session, data: bytes) -> tuple[http1.Head, bytes] | None:
+    """The next request head with the bytes it is in, ``None`` at the end of the connection."""
+    while True:
+        try:
+            head = http1.read_head(data) if data else None
+        except http1.BadRequestError as error:
+            raise RefusedError("egress/bad-request", str(error), "http") from None
+        if head is not None:
+            return head, data
+        piece = await session.client.recv(16_384, time.monotonic() + session.services.idle)
+        if not piece:
+            return None
+        data += piece
+
+
+async def _upgraded(session: Session, upstream: Stream, down: "Downstream", data: bytes, *, first: bool) -> None:
+    """After the server agreed (101) the rest is opaque; before, nothing more of the box leaves."""
+    status = await down.first_status(time.monotonic() + session.services.hello) if first else 0
+    if status != SWITCHING:
+        raise RefusedError("egress/upgrade", "the server did not change the protocol on the first request", "http")
+    while data:
+        await send(session, upstream, data)
+        data = await session.client.recv(65_536, time.monotonic() + session.services.idle)
+    upstream.sock.shutdown(socket.SHUT_WR)
+
+
+class Downstream:
+    """Answers on their way to the box: moved as they are."""
+
+    def __init__(self, session: Session, upstream: Stream) -> None:
+        """One for a connection."""
+        self.session, self.upstream = session, upstream
+        self.ended = Answer(session.services.loop)
+        self._status = Answer(session.services.loop)
+        self._head = b""
+        self._sending = False
+        self._stopped = False
+
+    async def run(self) -> None:
+        """Task: move until the server ends, or ``stop``."""
+        client, traffic, loop = self.session.client, self.session.traffic, self.session.services.loop
+        word = "closed"
+        try:
+            while data := await self.upstream.recv(65_536):
+                traffic.received += len(data)
+                traffic.moved = loop.now
+                self._sending = True
+                await client.send_all(data)
+                self._sending = False
+                if self._status.value is None:
+                    self._watch(data)
+            client.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            word = "reset"
+            if not self._stopped:
+                reset(client)
+                reset(self.upstream)
+        self.ended.deliver(word)
+
+    def stop(self) -> None:
+        """No further byte of the server: what follows is our refusal. In the middle of an answer, that is a reset."""
+        self._stopped = True
+        if self._sending:
+            reset(self.session.client)
+        self.upstream.close()
+
+    async def until_ended(self, idle: float) -> str:
+        """Wait for the server's end; returns the log's word."""
+        while True:
+            try:
+                return str(await self.ended.wait(time.monotonic() + idle))
+            except TimedOut:
+                if time.monotonic() - self.session.traffic.moved >= idle:
+                    return "idle"
+
+    async def first_status(self, deadline: float) -> int:
+        """Status of the first answer; 0 where it was none, or never came."""
+        try:
+            return int(await self._status.wait(deadline))
+        except TimedOut:
+            return 0
+
+    def _watch(self, data: bytes) -> None:
+        self._head += data
+        try:
+            status = http1.status_of(self._head)
+        except http1.BadRequestError:
+            status = -1
+        if status is not None:
+            self._status.deliver(status)
+            self._head = b""

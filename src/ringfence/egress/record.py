@@ -1,0 +1,165 @@
+"""What is remembered of each try to reach the network, bounded: the first of a destination whole, the rest counted.
+
+Pure. A flood of tries cannot fill the ledger, and no try goes uncounted: the counts of all lines with stage ``ended``
+and ``summary`` add up to the number of tries.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+from ringfence.model.entry import Entry, EntryKind, Json
+from ringfence.model.ids import Micros, MissionId
+from ringfence.model.tier import Tier
+
+OTHER = "(other destinations)"
+MAX_DESTINATIONS = 1000
+VIOLATIONS = ("floor/", "egress/placeholder-elsewhere")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLog:
+    """One line of the egress log.
+
+    ``stage`` is ``decided`` (durable before an allowed connection is dialled; counts 0), ``ended`` (one try, whole) or
+    ``summary`` (``count`` further tries of the same destination, verdict and rule, with their bytes and durations
+    added). Times are microseconds since the epoch; bytes are of the payload, ``sent`` by the box.
+    """
+
+    time: Micros
+    mission: MissionId
+    call: str = ""
+    programs: tuple[str, ...] = ()
+    """Executables that held the socket, nearest first, then their parents up to the box's init."""
+    host: str
+    address: str = ""
+    """The address dialled, or the one the box tried where it gave no name."""
+    port: int
+    protocol: str
+    """``tls``, ``http``, ``ssh``, ``tcp``, ``dns``, ``udp`` or ``icmp``."""
+    entry: str
+    """``capture``, ``http-proxy``, ``socks``, ``dns``, ``nflog``, ``endpoint``, ``host-port`` or ``inbound``."""
+    method: str = ""
+    path: str = ""
+    sent: int = 0
+    received: int = 0
+    duration: Micros = Micros(0)
+    tier: Tier
+    rule: str
+    because: str = ""
+    outcome: str = ""
+    """How it ended, as ``closed``, ``refused``, ``not-resolved``, ``unreachable``, ``worker-ended``."""
+    flags: tuple[str, ...] = ()
+    """``odd-labels``, ``learning``, ``violation``, ``inspected``, ``credential``."""
+    stage: str = "ended"
+    count: int = 1
+
+    @property
+    def violation(self) -> bool:
+        """Whether this hit the floor or gave a credential's placeholder away, rather than a default."""
+        return "violation" in self.flags
+
+    def entry_of(self) -> Entry:
+        """The line as the ledger keeps it. Empty fields are left out."""
+        body: dict[str, Json] = {}
+        for item in fields(self):
+            if item.name in {"time", "mission", "call"}:
+                continue
+            value = getattr(self, item.name)
+            if item.name == "tier":
+                value = self.tier.word
+            if isinstance(value, tuple):
+                value = list(value)
+            if value not in ("", [], 0) or item.name == "count":
+                body[item.name] = value
+        return Entry(kind=EntryKind.EGRESS, time=self.time, mission=self.mission, call=self.call, body=body)
+
+
+def from_body(body: Mapping[str, Json], *, time: int, mission: str, call: str) -> ConnectionLog:
+    """The line that ``entry_of`` made into an entry. Unknown keys of later versions are ignored; raises ValueError."""
+    known = {item.name for item in fields(ConnectionLog)} - {"time", "mission", "call", "tier"}
+    given: dict[str, object] = {key: _thaw(value) for key, value in body.items() if key in known}
+    try:
+        tier = Tier[str(body["tier"]).upper()]
+        return ConnectionLog(
+            time=Micros(time),
+            mission=MissionId(mission),
+            call=call,
+            tier=tier,
+            **{"port": 0, **given},  # type: ignore[arg-type] # checked by the ledger's own schema
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not an egress record: {error}") from error
+
+
+def _thaw(value: Json) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def is_violation(tier: Tier, rule: str) -> bool:
+    """Whether a refusal by this rule counts against the agent rather than against an unfinished policy."""
+    return tier is Tier.DENY and rule.startswith(VIOLATIONS)
+
+
+_Key = tuple[str, int, str, str, Tier, str, str]
+
+
+@dataclass(slots=True)
+class Summary:
+    """The bounded memory of one mission's tries."""
+
+    limit: int = MAX_DESTINATIONS
+    _seen: set[_Key] = field(default_factory=set)
+    _more: dict[_Key, ConnectionLog] = field(default_factory=dict)
+    total: int = 0
+
+    def is_new(self, line: ConnectionLog) -> bool:
+        """Whether no try with this destination, verdict and rule has been told yet (and there is room to tell it)."""
+        key = _key(line)
+        return key not in self._seen and len(self._seen) < self.limit
+
+    def is_new_decision(self, line: ConnectionLog) -> bool:
+        """Whether an allowed try is the first of its kind, so that it must be durable before it is dialled."""
+        return _decided(line) not in self._seen and len(self._seen) < self.limit
+
+    def announced(self, line: ConnectionLog) -> None:
+        """The ``decided`` line of this kind of try is durable."""
+        self._seen.add(_decided(line))
+
+    def add(self, line: ConnectionLog) -> ConnectionLog | None:
+        """Count one ended try; the line itself where it is the first of its kind, else ``None`` until ``flush``."""
+        self.total += line.count
+        key = _key(line)
+        if key not in self._seen and len(self._seen) < self.limit:
+            self._seen.add(key)
+            return line
+        if key not in self._seen:
+            line = replace(line, host=OTHER, address="", port=0, method="", path="", programs=())
+            key = _key(line)
+        before = self._more.get(key)
+        self._more[key] = replace(line, stage="summary") if before is None else _join(before, line)
+        return None
+
+    def flush(self) -> list[ConnectionLog]:
+        """Everything counted since the last flush, one line a kind."""
+        lines = list(self._more.values())
+        self._more.clear()
+        return lines
+
+
+def _key(line: ConnectionLog) -> _Key:
+    return (line.host, line.port, line.protocol, line.entry, line.tier, line.rule, line.outcome)
+
+
+def _decided(line: ConnectionLog) -> _Key:
+    return (*_key(replace(line, outcome=""))[:-1], "decided")
+
+
+def _join(before: ConnectionLog, line: ConnectionLog) -> ConnectionLog:
+    return replace(
+        before,
+        count=before.count + line.count,
+        sent=before.sent + line.sent,
+        received=before.received + line.received,
+        duration=Micros(before.duration + line.duration),
+        flags=before.flags if line.flags == before.flags else tuple(sorted({*before.flags, *line.flags})),
+    )

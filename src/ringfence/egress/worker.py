@@ -1,0 +1,346 @@
+"""Starts one mission's egress worker, answers its questions in a thread, and brings it back when it is killed.
+
+While no worker runs, connections that arrive are reset at once and names are answered SERVFAIL: nothing gets out and
+nothing hangs.
+"""
+
+import contextlib
+import os
+import queue
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ringfence.egress import asking
+from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record
+from ringfence.egress.asking import Listener, Message, Named, Setup, Stop
+from ringfence.egress.link import PACKET, channel
+from ringfence.egress.relay import LINGER_RESET
+from ringfence.egress.upstream import Upstream, system_upstream
+from ringfence.model.errors import BoxError
+from ringfence.model.ids import Micros, MissionId
+
+START_SECONDS, FLUSH_SECONDS = 15.0, 10.0
+BACKOFF = (0.0, 0.1, 0.5, 2.0, 5.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a mission's worker may do, and how long it waits. Milliseconds; counts a second."""
+
+    rate: float = 2000.0
+    """New connections a second of one mission; the excess is reset and counted."""
+    burst: float = 4000.0
+    open_limit: int = 1024
+    ask_millis: int = 30_000
+    """How long an ASK holds the accepted connection for a person."""
+    answer_millis: int = 5_000
+    """How long the worker waits for the supervisor before it refuses."""
+    idle_millis: int = 900_000
+    hello_millis: int = 10_000
+    dial_millis: int = 10_000
+    encrypted_hello: bool = False
+    """Let TLS hellos through that hide a second name (ECH, and the padding of it that browsers send)."""
+    learning_until: Micros = Micros(0)
+    """Until then, what only a default refuses is let pass and logged as what it would have been. A person's choice."""
+    cwd: str = "/"
+    call: str = ""
+    prefix: tuple[str, ...] = ()
+    """Words before the worker's command line, as to enter a network namespace."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """One mission's egress. Made by ``spawn``; every method may be called from any thread."""
+
+    answerer: Answerer
+    options: Options
+    _setup: Setup
+    _fds: dict[str, int]
+    _approve: Approve | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _channel: socket.socket | None = None
+    _wake: tuple[int, int] = field(default_factory=lambda: os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
+    _answers: "queue.SimpleQueue[tuple[int, bool, str]]" = field(default_factory=queue.SimpleQueue)
+    _thread: threading.Thread | None = None
+    _stopping: bool = False
+    _started: threading.Event = field(default_factory=threading.Event)
+    restarts: int = 0
+
+    @classmethod
+    def spawn(
+        cls,
+        descriptors: Mapping[str, int],
+        *,
+        mission: MissionId,
+        decide: Decide,
+        record: Record,
+        resolver: Upstream | None = None,
+        options: Options | None = None,
+        attribute: Attribute | None = None,
+        approve: Approve | None = None,
+        inspects: Callable[[str, int], bool] | None = None,
+        clock: Callable[[], Micros] | None = None,
+    ) -> "Worker":
+        """Start a worker over a box's descriptors and return once it serves. Raises BoxError where it does not start.
+
+        The descriptors are duplicated: the caller closes its own. ``decide``, ``record`` and ``attribute`` are called in
+        the worker's thread, one at a time; ``record`` returns once the line is durable and raises where it is not, and
+        then nothing is allowed. ``approve`` is called in a thread of its own for each ASK.
+        """
+        options = options or Options()
+        upstream = resolver or system_upstream()
+        answerer = Answerer(
+            mission=mission,
+            decide=decide,
+            record=record,
+            clock=clock or _now,
+            cwd=options.cwd,
+            call=options.call,
+            ask_millis=options.ask_millis,
+            learning_until=options.learning_until,
+            attribute=attribute,
+            can_approve=approve is not None,
+            inspects=inspects,
+        )
+        setup = Setup(
+            mission=mission,
+            nameservers=upstream.nameservers,
+            hosts={name: list(addresses) for name, addresses in upstream.hosts},
+            rate=options.rate,
+            burst=options.burst,
+            open_limit=options.open_limit,
+            ask_millis=options.answer_millis,
+            idle_millis=options.idle_millis,
+            hello_millis=options.hello_millis,
+            dial_millis=options.dial_millis,
+            encrypted_hello=options.encrypted_hello,
+        )
+        fds = {name: os.dup(fd) for name, fd in descriptors.items()}
+        worker = cls(answerer, options, setup, fds, approve)
+        worker._thread = threading.Thread(target=worker._live, name=f"egress-{mission}", daemon=True)
+        worker._thread.start()
+        if not worker._started.wait(START_SECONDS):
+            worker.stop()
+            raise BoxError(
+                "egress-worker-failed",
+                "the egress worker did not start, so the box has no network and was not started",
+                where=mission,
+                remedy="run `ringfence doctor`; the worker's own words are in the supervisor's log",
+            )
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        """Whether a worker process serves right now."""
+        process = self._process
+        return process is not None and process.poll() is None and self.answerer.ready is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id, ``None`` between two workers."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def forget(self) -> None:
+        """Drop decisions remembered for the last second, as after a reload of the policy."""
+        self.answerer.forget()
+
+    def stop(self) -> None:
+        """End the worker and every connection, record what is still counted, close the descriptors. Idempotent."""
+        self._stopping = True
+        self._ring()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=10)
+
+    # -- the thread ---------------------------------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        failures = 0
+        try:
+            while not self._stopping:
+                if failures:
+                    self._refuse_for(BACKOFF[min(failures, len(BACKOFF) - 1)])
+                begun = time.monotonic()
+                self._start()
+                self._converse()
+                self._reap()
+                self.answerer.worker_ended()
+                if self._stopping:
+                    break
+                self.restarts += 1
+                failures = 1 if time.monotonic() - begun > BACKOFF[-1] else failures + 1
+        finally:
+            self._reap()
+            for fd in (*self._fds.values(), *self._wake):
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            self._fds.clear()
+
+    def _start(self) -> None:
+        near, far = channel()
+        self.answerer.ready = None
+        with far:
+            command = [*self.options.prefix, sys.executable, "-I", "-m", "ringfence.egress.process", str(far.fileno())]
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=[far.fileno(), *self._fds.values()],
+                stdin=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        near.setblocking(False)
+        self._channel = near
+        messages: list[Message] = [Listener(name=name, fd=fd) for name, fd in self._fds.items()]
+        messages += [Named(number=number, name=name) for number, name in self.answerer.names]
+        self._send([*messages, self._setup])
+
+    def _converse(self) -> None:
+        """Answer until the worker ends."""
+        near = self._channel
+        assert near is not None
+        poller = select.poll()
+        poller.register(near, select.POLLIN)
+        poller.register(self._wake[0], select.POLLIN)
+        flush_at = time.monotonic() + FLUSH_SECONDS
+        while not self._stopping:
+            for fd, _mask in poller.poll(self._patience(flush_at)):
+                if fd == near.fileno() and not self._receive(near):
+                    return
+                if fd == self._wake[0]:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(fd, 4096)
+            self._settle()
+            if time.monotonic() >= flush_at:
+                self.answerer.flush()
+                flush_at = time.monotonic() + FLUSH_SECONDS
+        self._send([Stop()])
+
+    def _patience(self, flush_at: float) -> int:
+        """Milliseconds until something is due."""
+        due = [held.until / 1000 - self.answerer.clock() / 1000 for held in self.answerer.waiting.values()]
+        return max(0, int(min([(flush_at - time.monotonic()) * 1000, *due])) + 1)
+
+    def _receive(self, near: socket.socket) -> bool:
+        """Take one packet; False at the end, or where the worker broke the protocol (it is killed then)."""
+        try:
+            packet = near.recv(PACKET)
+            messages = asking.from_worker(packet) if packet else []
+        except BlockingIOError:
+            return True
+        except (OSError, asking.BadPacketError):
+            packet, messages = b"", []
+        if not packet:
+            return False
+        replies: list[Message] = []
+        for message in messages:
+            held = set(self.answerer.waiting)
+            replies += self.answerer.take(message)
+            for ident in set(self.answerer.waiting) - held:
+                self._consult(ident)
+        if self.answerer.ready is not None:
+            self._started.set()
+        self._send(replies)
+        return True
+
+    def _consult(self, ident: int) -> None:
+        """Have a person asked, in a thread of its own."""
+        if self._approve is None:
+            return
+        waiting = self.answerer.waiting[ident]
+        approve, seconds = self._approve, self.options.ask_millis / 1000
+
+        def ask() -> None:
+            try:
+                approved = approve(waiting.call, waiting.decision, seconds)
+                because = "approved by a person" if approved else "refused by a person, or nobody answered"
+            except Exception:  # noqa: BLE001 - an approval that fails is none
+                approved, because = False, "the approval could not be asked for"
+            self._answers.put((ident, approved, because))
+            self._ring()
+
+        threading.Thread(target=ask, name=f"egress-ask-{ident}", daemon=True).start()
+
+    def _settle(self) -> None:
+        replies: list[Message] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                ident, approved, because = self._answers.get_nowait()
+                replies += self.answerer.settle(ident, approved=approved, because=because)
+        seconds = self.options.ask_millis / 1000
+        because = f"held {seconds:g} s for a person's answer, and none came"
+        if self._approve is None:
+            because = f"held {seconds:g} s for a person, but this mission has nobody who can be asked"
+        for ident in self.answerer.overdue(self.answerer.clock()):
+            replies += self.answerer.settle(ident, approved=False, because=because)
+        self._send(replies)
+
+    def _send(self, messages: list[Message]) -> None:
+        near = self._channel
+        if not messages or near is None:
+            return
+        for packet in asking.pack(messages):
+            with contextlib.suppress(OSError):
+                while True:
+                    try:
+                        near.send(packet)
+                        break
+                    except BlockingIOError:
+                        if not select.select([], [near], [], 2.0)[1]:
+                            break  # a worker that does not read gets no verdict, and so allows nothing
+
+    def _reap(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        process = self._process
+        if process is not None:
+            try:
+                process.wait(timeout=1.0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.answerer.ready = None
+
+    def _refuse_for(self, seconds: float) -> None:
+        """Between two workers: reset what arrives, so that no program hangs."""
+        until = time.monotonic() + seconds
+        poller = select.poll()
+        for name, fd in self._fds.items():
+            if not name.startswith(("nflog", "inbound")):
+                poller.register(fd, select.POLLIN)
+        poller.register(self._wake[0], select.POLLIN)
+        names = {fd: name for name, fd in self._fds.items()}
+        while not self._stopping:
+            for fd, _mask in poller.poll(max(0, int((until - time.monotonic()) * 1000))):
+                if fd in names:
+                    _turn_away(names[fd], fd)
+            if time.monotonic() >= until:
+                return
+
+    def _ring(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._wake[1], b"!")
+
+
+def _turn_away(name: str, fd: int) -> None:
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
+        if name == "dns-udp":
+            message, peer = sock.recvfrom(4096, socket.MSG_DONTWAIT)
+            if len(message) >= 12:
+                sock.sendto(message[:2] + b"\x80\x82" + bytes(8), peer)  # SERVFAIL, no question
+            return
+        accepted, _peer = sock.accept()
+        with accepted:
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+
+
+def _now() -> Micros:
+    return Micros(time.time_ns() // 1000)
