@@ -1,1 +1,1 @@
-"""The audit ledger: canonical records, chain, tree, checkpoints, segments, index, verification, retention, export."""
+"""The audit ledger: append-only segments, a hash chain and tree over stored bytes, signed heads, anchors outside."""

@@ -14,6 +14,7 @@ Json: TypeAlias = None | bool | int | str | list["Json"] | dict[str, "Json"]
 class EntryKind(enum.Enum):
     """What an entry tells. The value is what is stored."""
 
+    CREATED = "ledger.created"
     INTENT = "tool.intent"
     RESULT = "tool.result"
     ORPHANED = "tool.orphaned"
@@ -33,16 +34,21 @@ class EntryKind(enum.Enum):
     ERASED = "privacy.erased"
     HOLD = "hold.change"
     ANCHORED = "ledger.anchored"
+    TELEMETRY = "agent.telemetry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One step to be remembered. ``parent`` is the record hash of the step it follows from, where there is one."""
+    """One step to be remembered."""
 
     kind: EntryKind
     time: Micros
     mission: MissionId | None = None
     call: str = ""
+    parent: str = ""
+    """Record hash of the step it follows from (a result names its intent), or empty."""
+    subject: str = ""
+    """Whom ``personal`` is about: erased together. Empty: the mission."""
     body: Mapping[str, Json] = field(default_factory=dict)
     personal: Mapping[str, str] = field(default_factory=dict)
     """Bodies and personal data: only a salted commitment of each enters the record."""

@@ -1,0 +1,57 @@
+"""An entry to the bytes of its record, up to its place in the chain. Pure.
+
+The rest (hash before, number, time, version) is added by the sequencer: keys are in canonical order, so the record
+is canonical when its body and its parts are.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ringfence.ledger import canonical, frame
+from ringfence.model.entry import Entry, Json
+from ringfence.model.errors import LedgerError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_ROOM = frame.MAX_RECORD - len(frame.complete(b"", frame.NO_HASH, 10**15, 10**15))
+MIN_TIME, MAX_TIME = 10**15, 10**16
+"""Instants a record can hold: 2001 to 2286, so that every time has 16 digits."""
+
+
+def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Json]) -> bytes:
+    """The record of ``entry`` up to ``"prev"``, with ``body`` (already scrubbed) and the commitments ``personal``.
+
+    Raises LedgerError ``entry-not-canonical`` or ``entry-too-large``.
+    """
+    parts = [b'{"body":', canonical.encode(dict(body))]
+    if entry.call:
+        parts.append(b',"call":"%s"' % _name(entry.call, "call").encode())
+    parts.append(b',"kind":"%s"' % entry.kind.value.encode())
+    if entry.mission is not None:
+        parts.append(b',"mission":"%s"' % _name(entry.mission, "mission").encode())
+    if entry.parent:
+        if not _HASH.fullmatch(entry.parent):
+            raise _refused("parent", "a record hash: 64 hexadecimal digits")
+        parts.append(b',"parent":"%s"' % entry.parent.encode())
+    if personal:
+        parts.append(b',"personal":%s' % canonical.encode(dict(personal)))
+    prepared = b"".join(parts)
+    if len(prepared) > _ROOM:
+        raise LedgerError(
+            "entry-too-large",
+            f"the record of {entry.kind.value} takes {len(prepared)} bytes, {_ROOM} are the most",
+            remedy="put long texts into the entry's `personal` part, which keeps a commitment in the record",
+        )
+    return prepared
+
+
+def _name(value: str, field: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise _refused(field, "1 to 128 letters, digits and ._:/@+-")
+    return value
+
+
+def _refused(field: str, expected: str) -> LedgerError:
+    return LedgerError(
+        "entry-not-canonical", f"`{field}` of a ledger entry must be {expected}", remedy="see docs/ledger-format.md"
+    )

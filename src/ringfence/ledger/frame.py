@@ -1,0 +1,113 @@
+"""How records stand in a segment file: header, record lines, commit lines, and the zeros kept ahead. Pure.
+
+A segment is text lines and then NUL bytes. A group of records is durable together: it ends with a commit line that
+names the size of the log and the hash of the group's last record. What follows the last commit line was never
+acknowledged.
+"""
+
+import enum
+import hashlib
+import re
+from dataclasses import dataclass
+
+MAX_RECORD = 65_535
+"""Bytes of one stored record with its line feed: what a C2SP entry bundle can hold."""
+NO_HASH = "0" * 64
+VERSION = 1
+
+_HEADER = re.compile(
+    rb"ringfence-ledger 1 ([0-9a-f]{32}) (0|[1-9][0-9]{0,15}) ([0-9a-f]{64}) (-|[0-9a-f]{64}(?:,[0-9a-f]{64})*)\n"
+)
+_COMMIT = re.compile(rb"= ([1-9][0-9]{0,15}) ([0-9a-f]{64})\n")
+SUFFIX = len(b'1234567890123456,"v":1}\n')
+"""Bytes after ``"time":`` in every record: 16 digits, the version, the line feed."""
+TORN_RUN = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """First line of a segment: which log, its first record, the hash before it, and the tree of all before."""
+
+    log: str
+    first: int
+    prev: str
+    nodes: tuple[str, ...]
+
+    def line(self) -> bytes:
+        """The stored line."""
+        nodes = ",".join(self.nodes) or "-"
+        return f"ringfence-ledger 1 {self.log} {self.first} {self.prev} {nodes}\n".encode()
+
+
+def parse_header(line: bytes) -> Header | None:
+    """The header a line holds, or None where it is none or its nodes do not fit its first record."""
+    match = _HEADER.fullmatch(line)
+    if match is None:
+        return None
+    log, first, prev, nodes = (part.decode() for part in match.groups())
+    found = () if nodes == "-" else tuple(nodes.split(","))
+    if int(first).bit_count() != len(found):
+        return None
+    return Header(log=log, first=int(first), prev=prev, nodes=found)
+
+
+def commit_line(size: int, last: str) -> bytes:
+    """The line that ends a group: records in the log so far, hash of the last one."""
+    return b"= %d %s\n" % (size, last.encode())
+
+
+def parse_commit(line: bytes) -> tuple[int, str] | None:
+    """Size and hash of a commit line, or None."""
+    match = _COMMIT.fullmatch(line)
+    return None if match is None else (int(match[1]), match[2].decode())
+
+
+def link(prev: str, seq: int) -> bytes:
+    """The bytes of a record that bind it to its place, up to its time."""
+    return b',"prev":"%s","seq":%d,"time":' % (prev.encode(), seq)
+
+
+def complete(prepared: bytes, prev: str, seq: int, time: int) -> bytes:
+    """The stored record: what was prepared, its place in the chain, its time, the version, a line feed."""
+    return b'%s,"prev":"%s","seq":%d,"time":%d,"v":1}\n' % (prepared, prev.encode(), seq, time)
+
+
+def record_hash(line: bytes) -> str:
+    """The hash of a stored record: its RFC 6962 leaf hash, in hexadecimal."""
+    return hashlib.sha256(b"\x00" + line).hexdigest()
+
+
+def sha256(data: bytes) -> str:
+    """Plain SHA-256, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def segment_name(first: int) -> str:
+    """File name of the segment that starts with record ``first``."""
+    return f"{first:020d}.seg"
+
+
+class Tail(enum.Enum):
+    """What follows the last commit line."""
+
+    CLEAN = "clean"
+    TORN = "torn"
+    FOREIGN = "foreign"
+
+
+def classify_tail(tail: bytes) -> Tail:
+    """Tell a write that a crash cut short from bytes that no write of ours can leave.
+
+    A torn group starts right after the last commit line, or in whole sectors behind zeros where a power loss kept
+    later sectors only: its runs of text are long. A second commit line proves that the first group had been
+    acknowledged, and a commit line with no zeros before it proves that nothing was torn: both are FOREIGN.
+    """
+    text = tail.rstrip(b"\x00")
+    if not text:
+        return Tail.CLEAN
+    commits = [match for match in _COMMIT.finditer(text) if match.start() == 0 or text[match.start() - 1] in b"\n\x00"]
+    if len(commits) > 1 or (commits and (commits[0].end() != len(text) or 0 not in text[: commits[0].start()])):
+        return Tail.FOREIGN
+    runs = [run for run in text.split(b"\x00") if run]
+    behind_zeros = runs[1:] if text[:1] == b"{" else runs
+    return Tail.TORN if all(len(run) >= TORN_RUN for run in behind_zeros) else Tail.FOREIGN

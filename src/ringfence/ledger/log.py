@@ -1,0 +1,388 @@
+"""The ledger's writer: one sequencer with group commit, an exclusive lock, signed checkpoints, fail closed.
+
+``append`` returns only when its entries are durable. The thread that finds the sequencer idle becomes the sequencer
+for everything that is waiting, so a single caller pays for no hand-over and many share one flush. After a failed
+write nothing is appended until the ledger is opened, and thereby checked, again.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from ringfence.ledger import envelope, frame, note, scan, start
+from ringfence.ledger.checkpoint import Checkpointer, Epochs
+from ringfence.ledger.resume import State, header_of, track
+from ringfence.ledger.segment import SEGMENT_BYTES, WINDOW_BYTES, Segment
+from ringfence.ledger.start import Anchor, unwritable
+from ringfence.ledger.tree import fold
+from ringfence.model.entry import Ack, Entry, EntryKind, Json
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros, Sha256
+
+MAX_GROUP = 512
+WAIT_SECONDS = 10.0
+STEP = 2_000_000
+"""Microseconds that the clock may go back before an entry says so."""
+_LONGEST_HEADER = 8192
+
+
+class Scrubber(Protocol):
+    """Replaces secrets before anything is written."""
+
+    def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The body with every secret replaced."""
+        ...
+
+
+class Keeper(Protocol):
+    """Keeps personal data apart, erasable, and gives the commitments that enter the record."""
+
+    def keep(self, subject: str, values: Mapping[str, str]) -> Mapping[str, Json]:
+        """Store the values durably; returns one commitment a name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Sizes and times of one ledger. ``checkpoint_every`` is in microseconds."""
+
+    segment_bytes: int = SEGMENT_BYTES
+    window_bytes: int = WINDOW_BYTES
+    checkpoint_every: Micros = Micros(1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Where the log ends: records, hash of the last one, root of the tree."""
+
+    log: str
+    size: int
+    last: Sha256
+    root: bytes
+
+
+@dataclass(slots=True)
+class _Request:
+    prepared: list[tuple[bytes, int, EntryKind]]
+    wake: threading.Lock = field(default_factory=threading.Lock)
+    acks: list[Ack] | None = None
+    error: LedgerError | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.acks is not None or self.error is not None
+
+
+class Ledger:
+    """One open ledger. Thread-safe; a second writer, in this process or another, is refused."""
+
+    def __init__(
+        self,
+        directory: str,
+        state: State,
+        segment: Segment,
+        *,
+        clock: Callable[[], Micros],
+        settings: Settings,
+        secrets: Scrubber | None,
+        keeper: Keeper | None,
+        epochs: Epochs,
+        lock: int,
+    ) -> None:
+        """Use ``open``."""
+        self.directory = directory
+        self._state, self._segment, self._clock, self._settings = state, segment, clock, settings
+        self._secrets, self._keeper, self._lock = secrets, keeper, lock
+        self._mutex = threading.Lock()
+        self._queue: list[_Request] = []
+        self._leading = False
+        self._failure: LedgerError | None = None
+        self._pid = os.getpid()
+        self._head = (state.size, state.prev, tuple(state.tree.nodes))
+        self._seen = state.last_time
+        self._checkpointer = Checkpointer(
+            directory, log=state.log, head=lambda: self._head, epochs=epochs, every=settings.checkpoint_every
+        )
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        *,
+        clock: Callable[[], Micros] | None = None,
+        secrets: Scrubber | None = None,
+        keeper: Keeper | None = None,
+        anchors: Sequence[Anchor] = (),
+        settings: Settings | None = None,
+    ) -> "Ledger":
+        """The ledger of ``directory``, made if there is none, compared with its last heads before anything is written.
+
+        A torn tail that was never acknowledged is cut and recorded; intents left without a result are closed with
+        ``tool.orphaned``. Raises LedgerError: ``ledger-busy`` (another writer), ``ledger-altered`` (the stored bytes
+        are not what was written, or an anchor remembers more), ``ledger-unwritable``, ``anchor-unreadable``.
+        """
+        real = os.path.realpath(directory)
+        settings = settings or Settings()
+        clock = clock or start.now
+        lock = start.acquire(real)
+        ledger: Ledger | None = None
+        try:
+            begun = start.begin(real, now=clock(), anchors=anchors, window=settings.window_bytes)
+            ledger = cls(
+                real,
+                begun.state,
+                begun.segment,
+                clock=clock,
+                settings=settings,
+                secrets=secrets,
+                keeper=keeper,
+                epochs=begun.epochs,
+                lock=lock,
+            )
+            ledger.append(start.closing_entries(begun, clock()))
+        except BaseException as error:
+            if ledger is None:
+                start.release(real, lock)
+            else:
+                ledger.close()
+            if isinstance(error, OSError):
+                raise unwritable(error, real) from error
+            raise
+        return ledger
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def head(self) -> Head:
+        """Where the log ends now; everything before it is durable."""
+        size, last, nodes = self._head
+        return Head(log=self._state.log, size=size, last=Sha256(last), root=fold(nodes))
+
+    @property
+    def failure(self) -> LedgerError | None:
+        """Why the ledger takes no more entries, or None."""
+        return self._failure
+
+    def read(self, start: int = 0, count: int | None = None) -> Iterator[scan.Stored]:
+        """Durable records from ``start`` on, at most ``count``, none newer than the head at the time of the call."""
+        end = self._head[0] if count is None else min(self._head[0], start + count)
+        for record in scan.records(self.directory, start):
+            if record.seq >= end:
+                return
+            yield record
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Ack]:
+        """Make the entries durable, in order and with nothing between them.
+
+        Raises LedgerError: ``entry-not-canonical`` and ``entry-too-large`` leave the ledger as it was;
+        ``ledger-full`` refuses new intents while results still fit; ``ledger-unwritable`` and ``ledger-closed``
+        hold until the ledger is opened again.
+        """
+        if os.getpid() != self._pid:
+            raise LedgerError("ledger-closed", "a forked process cannot append to its parent's ledger")
+        request = _Request([self._prepare(entry) for entry in entries])
+        if not request.prepared:
+            return ()
+        request.wake.acquire()
+        with self._mutex:
+            if self._failure is not None:
+                raise self._failure
+            self._queue.append(request)
+            lead = not self._leading
+            self._leading = True
+        if not lead and not request.wake.acquire(timeout=WAIT_SECONDS):
+            raise LedgerError(
+                "ledger-slow",
+                f"no entry became durable within {WAIT_SECONDS:.0f} s",
+                where=self.directory,
+                remedy="look at the disk; nothing was run",
+            )
+        if not request.done:
+            self._lead()
+        if request.error is not None:
+            raise request.error
+        assert request.acks is not None
+        return request.acks
+
+    def checkpoint(self) -> note.Checkpoint:
+        """Sign the head as it is now and store the checkpoint durably."""
+        return self._checkpointer.write()
+
+    def close(self) -> None:
+        """Write a last checkpoint, let go of files and lock. Safe to call twice."""
+        with self._mutex:
+            if self._lock < 0:
+                return
+            self._failure = self._failure or LedgerError("ledger-closed", "the ledger was closed", where=self.directory)
+            barrier = _Request([]) if self._leading else None
+            if barrier is not None:
+                barrier.wake.acquire()
+                self._queue.append(barrier)
+        # A group that is being written now is finished first; what waits behind it is refused.
+        if barrier is not None and barrier.wake.acquire(timeout=WAIT_SECONDS) and not barrier.done:
+            self._lead()
+        try:
+            self._checkpointer.stop()
+        finally:
+            self._segment.close()
+            start.release(self.directory, self._lock)
+            self._lock = -1
+
+    def _prepare(self, entry: Entry) -> tuple[bytes, int, EntryKind]:
+        if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
+            raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2286")
+        body = entry.body if self._secrets is None else self._secrets.scrub(entry.body)
+        personal: Mapping[str, Json] = {}
+        if entry.personal:
+            if self._keeper is None:
+                raise LedgerError("no-side-store", "an entry with personal data needs the ledger's side store")
+            personal = self._keeper.keep(entry.subject or entry.mission or "", entry.personal)
+        return envelope.prepare(entry, body=body, personal=personal), entry.time, entry.kind
+
+    def _lead(self) -> None:
+        with self._mutex:
+            batch = self._take()
+        try:
+            self._commit(batch)
+        except LedgerError as error:
+            self._refuse(batch, error)
+        except OSError as error:
+            self._failure = unwritable(error, self._segment.path)
+            self._refuse(batch, self._failure)
+        except BaseException as error:
+            self._failure = unwritable(error, self._segment.path)
+            self._refuse(batch, self._failure)
+            raise
+        finally:
+            with self._mutex:
+                if self._queue:
+                    self._queue[0].wake.release()
+                else:
+                    self._leading = False
+            for request in batch[1:]:
+                request.wake.release()
+
+    def _take(self) -> list[_Request]:
+        count = total = 0
+        for request in self._queue:
+            if count and total + len(request.prepared) > MAX_GROUP:
+                break
+            total += len(request.prepared)
+            count += 1
+        batch, self._queue = self._queue[:count], self._queue[count:]
+        return batch
+
+    def _refuse(self, batch: Sequence[_Request], error: LedgerError) -> None:
+        for request in batch:
+            if not request.done:
+                request.error = error
+
+    def _commit(self, batch: list[_Request]) -> None:
+        if self._failure is not None:
+            raise self._failure
+        batch = self._admit(self._note_step(batch))
+        if not batch:
+            return
+        lines, acks = self._chain(batch)
+        last = acks[-1][-1]
+        group = b"".join(lines) + frame.commit_line(last.seq + 1, last.record)
+        try:
+            self._segment.write(group)
+        except OSError:
+            # What reached the disk is unknown after a failed flush: put zeros back where that still works, and stop.
+            with contextlib.suppress(OSError):
+                self._segment.wipe(len(group))
+            raise
+        self._advance(batch, lines, acks)
+
+    def _note_step(self, batch: list[_Request]) -> list[_Request]:
+        now = self._clock()
+        back = self._seen - now
+        self._seen = now
+        if back <= STEP:
+            return batch
+        entry = Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body={"back_us": back})
+        return [_Request([self._prepare(entry)]), *batch]
+
+    def _admit(self, batch: list[_Request]) -> list[_Request]:
+        """Make sure that there is room. Where the disk is full, new intents are refused and the reserve is for the rest."""
+        need = _bytes(batch)
+        try:
+            if self._segment.offset + need > self._settings.segment_bytes and self._segment.offset > _LONGEST_HEADER:
+                self._roll()
+            while self._segment.room < need + self._settings.window_bytes // 2:
+                self._segment.extend()
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            return self._ration(batch)
+        return batch
+
+    def _ration(self, batch: list[_Request]) -> list[_Request]:
+        intents = [r for r in batch if any(kind is EntryKind.INTENT for _, _, kind in r.prepared)]
+        rest = [r for r in batch if r not in intents]
+        if _bytes(rest) > self._segment.room:
+            intents, rest = batch, []
+        self._refuse(
+            intents,
+            LedgerError(
+                "ledger-full",
+                "the disk has no room for new entries",
+                where=self.directory,
+                remedy="free space, or run `ringfence ledger archive`; results of running calls still have a reserve",
+            ),
+        )
+        return rest
+
+    def _roll(self) -> None:
+        state = self._state
+        following = Segment.create(f"{self.directory}/segments", header_of(state), window=self._settings.window_bytes)
+        sealed, self._segment = self._segment, following
+        sealed.seal()
+        start.carry_open_calls(self.directory, state)
+
+    def _chain(self, batch: Sequence[_Request]) -> tuple[list[bytes], list[list[Ack]]]:
+        prev, seq = self._state.prev, self._state.size
+        lines: list[bytes] = []
+        acks: list[list[Ack]] = []
+        for request in batch:
+            own = []
+            for prepared, time, _ in request.prepared:
+                line = frame.complete(prepared, prev, seq, time)
+                prev = hashlib.sha256(b"\x00" + line).hexdigest()
+                lines.append(line)
+                own.append(Ack(seq=seq, record=Sha256(prev)))
+                seq += 1
+            acks.append(own)
+        return lines, acks
+
+    def _advance(self, batch: Sequence[_Request], lines: Sequence[bytes], acks: Sequence[list[Ack]]) -> None:
+        state = self._state
+        for own in acks:
+            for ack in own:
+                state.tree.add(bytes.fromhex(ack.record))
+                state.prev = ack.record
+        state.size = state.tree.size
+        for line, ack in zip(lines, (ack for own in acks for ack in own), strict=True):
+            track(state.open_calls, line, ack.record)
+        self._head = (state.size, state.prev, tuple(state.tree.nodes))
+        for request, own in zip(batch, acks, strict=True):
+            request.acks = own
+        self._checkpointer.notice()
+
+
+def _bytes(batch: Sequence[_Request]) -> int:
+    """At most how many bytes a batch takes as a group."""
+    return sum(len(prepared) + 160 for request in batch for prepared, _, _ in request.prepared) + 100

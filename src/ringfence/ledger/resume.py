@@ -1,0 +1,158 @@
+"""Where a ledger stands when it is opened again: the last segments read and checked, a torn tail told from tampering.
+
+Reads only as many segments as the oldest head that must be compared needs. Whole-log verification is verify.py's job.
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ringfence.ledger import frame, scan
+from ringfence.ledger.tree import Range, leaf_hash
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import LedgerError
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """The head of a log, and what its writer needs to go on."""
+
+    log: str
+    size: int
+    prev: str
+    tree: Range
+    end: int = 0
+    """Offset after the last commit line in the last segment."""
+    torn: bytes = b""
+    """What a crash left behind it, never acknowledged."""
+    last_time: int = 0
+    roots: dict[int, bytes] = field(default_factory=dict)
+    rotations: list[tuple[int, int, str]] = field(default_factory=list)
+    """Key rotations met: epoch, number of the entry, public key."""
+    open_calls: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Intents without a result: call id to record hash and mission."""
+
+
+def altered(what: str, where: str, verdict: str = "ALTERED") -> LedgerError:
+    """The fault that keeps a ledger closed."""
+    return LedgerError(
+        "ledger-altered",
+        f"{verdict}: {what}",
+        where=where,
+        remedy="keep the folder as evidence, run `ringfence ledger verify`, and start a new ledger beside it",
+    )
+
+
+def resume(
+    files: Sequence[scan.SegmentFile], wanted: Collection[int], carried: Mapping[str, tuple[str, str]] | None = None
+) -> State:
+    """Read the segments that hold the sizes ``wanted`` and all after them. Raises LedgerError ``ledger-altered``.
+
+    ``carried`` are the calls that were open when the last segment began.
+    """
+    oldest = min(wanted, default=files[-1].first)
+    start = max((i for i, file in enumerate(files) if file.first <= oldest), default=0)
+    state: State | None = None
+    for position in range(start, len(files)):
+        last = position + 1 == len(files)
+        state = _segment(files[position], state, wanted, carried if last else None, last=last)
+    assert state is not None
+    return state
+
+
+def header_of(state: State) -> frame.Header:
+    """The header of a segment that begins where ``state`` ends."""
+    nodes = tuple(node.hex() for node in state.tree.nodes)
+    return frame.Header(log=state.log, first=state.size, prev=state.prev, nodes=nodes)
+
+
+def _segment(
+    file: scan.SegmentFile,
+    state: State | None,
+    wanted: Collection[int],
+    carried: Mapping[str, tuple[str, str]] | None,
+    *,
+    last: bool,
+) -> State:
+    head = scan.header(file)
+    if state is None:
+        nodes = [bytes.fromhex(node) for node in head.nodes]
+        state = State(log=head.log, size=head.first, prev=head.prev, tree=Range(head.first, nodes))
+    if head != header_of(state) or file.first != state.size:
+        raise altered("a segment does not continue the one before", f"{file.path}:1", "GAP")
+    if state.size in wanted:
+        state.roots[state.size] = state.tree.root()
+    state.open_calls = {**(carried or {}), **state.open_calls}
+    with file.open() as stream:
+        state.end = len(head.line())
+        for group in scan.groups(stream, offset=state.end):
+            _group(group, state, wanted, file.path)
+        stream.seek(state.end)
+        tail = stream.read()
+    kind = frame.classify_tail(tail)
+    if kind is frame.Tail.FOREIGN or (kind is frame.Tail.TORN and not last):
+        raise altered("bytes that no write of ours can leave follow the last commit line", f"{file.path}@{state.end}")
+    state.torn = tail.rstrip(b"\x00")
+    return state
+
+
+def _group(group: scan.Group, state: State, wanted: Collection[int], path: str) -> None:
+    for line in group.lines:
+        where = f"{path}, record {state.size}"
+        if not line.endswith(frame.link(state.prev, state.size), 0, -frame.SUFFIX):
+            raise altered("a record does not follow from the one before", where)
+        leaf = leaf_hash(line)
+        state.tree.add(leaf)
+        state.prev = leaf.hex()
+        state.size += 1
+        if state.size in wanted:
+            state.roots[state.size] = state.tree.root()
+        track(state.open_calls, line, state.prev)
+        if _ROTATED in line:
+            _note_rotation(state, line)
+    if (group.size, group.last) != (state.size, state.prev):
+        raise altered("a commit line does not fit the records before it", f"{path}@{group.end}")
+    if group.lines:
+        state.last_time = int(group.lines[-1][-frame.SUFFIX : -frame.SUFFIX + 16])
+    state.end = group.end
+
+
+_ROTATED = b'"kind":"%s"' % EntryKind.KEY_ROTATED.value.encode()
+_INTENT = b'"kind":"%s"' % EntryKind.INTENT.value.encode()
+_ENDS = tuple(
+    b'"kind":"%s"' % kind.value.encode() for kind in (EntryKind.RESULT, EntryKind.ORPHANED, EntryKind.APPROVAL)
+)
+
+
+def track(open_calls: dict[str, tuple[str, str]], line: bytes, record: str) -> None:
+    """Follow which calls began and have not ended. An intent that was denied ends itself."""
+    if _INTENT in line:
+        value = scan.value_of(line, "")
+        if value.get("kind") == EntryKind.INTENT.value and not _denied(value.get("body")):
+            open_calls[str(value.get("call", record))] = (record, str(value.get("mission", "")))
+    elif open_calls and any(mark in line for mark in _ENDS):
+        value = scan.value_of(line, "")
+        body = value.get("body")
+        refused = isinstance(body, dict) and body.get("answer") in {"refused", "expired", "withdrawn"}
+        if value.get("kind") != EntryKind.APPROVAL.value or refused:
+            open_calls.pop(str(value.get("call", "")), None)
+
+
+def _note_rotation(state: State, line: bytes) -> None:
+    value = scan.value_of(line, "")
+    body = value.get("body")
+    if value.get("kind") == EntryKind.KEY_ROTATED.value and isinstance(body, dict):
+        state.rotations.append((int(str(body.get("epoch"))), state.size - 1, str(body.get("public"))))
+
+
+def _denied(body: object) -> bool:
+    decision = body.get("decision") if isinstance(body, dict) else None
+    return isinstance(decision, dict) and decision.get("tier") == "deny"
+
+
+def clear_leftovers(directory: str) -> None:
+    """Remove files that a crash left half made: they were never part of the log."""
+    for folder in (directory, f"{directory}/segments", f"{directory}/keys"):
+        for name in os.listdir(folder):
+            if name.endswith(".new"):
+                os.unlink(f"{folder}/{name}")

@@ -1,0 +1,133 @@
+"""Reading segment files: which there are, their headers, and their records group by group. Checks framing, not proofs."""
+
+import gzip
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+import msgspec
+
+from ringfence.ledger.frame import Header, parse_commit, parse_header
+from ringfence.model.entry import Json
+from ringfence.model.errors import LedgerError
+
+_NAME = re.compile(r"([0-9]{20})\.seg(\.gz)?")
+_BLOCK = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFile:
+    """A segment on disk, plain or archived (gzip)."""
+
+    path: str
+    first: int
+
+    @property
+    def archived(self) -> bool:
+        """Whether it is sealed and compressed."""
+        return self.path.endswith(".gz")
+
+    def open(self) -> BinaryIO:
+        """Its bytes, uncompressed."""
+        if self.archived:
+            return cast("BinaryIO", gzip.open(self.path, "rb"))
+        return open(self.path, "rb", buffering=_BLOCK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """One record as stored, decoded, with its place."""
+
+    seq: int
+    line: bytes
+    value: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Records that became durable together. ``end`` is the offset after the commit line."""
+
+    lines: tuple[bytes, ...]
+    size: int
+    last: str
+    end: int
+
+
+def segments(directory: str) -> list[SegmentFile]:
+    """The ledger's segment files in order. Where a plain and an archived one exist, the plain one counts."""
+    folder = f"{directory}/segments"
+    found: dict[int, SegmentFile] = {}
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match and int(match[1]) not in found:
+            found[int(match[1])] = SegmentFile(path=f"{folder}/{name}", first=int(match[1]))
+    return [found[first] for first in sorted(found)]
+
+
+def header(segment: SegmentFile) -> Header:
+    """The segment's header. Raises LedgerError ``ledger-altered`` where it is none."""
+    with segment.open() as stream:
+        found = parse_header(stream.readline(8192))
+    if found is None:
+        raise LedgerError("ledger-altered", "the first line is not a segment header", where=f"{segment.path}:1")
+    return found
+
+
+def groups(stream: BinaryIO, *, offset: int) -> Iterator[Group]:
+    """The committed groups from ``offset`` (after the header) on; ends quietly at the first line that is neither."""
+    stream.seek(offset)
+    lines: list[bytes] = []
+    for line in stream:
+        offset += len(line)
+        first = line[:1]
+        if first == b"{":
+            lines.append(line)
+        elif first == b"=":
+            commit = parse_commit(line)
+            if commit is None:
+                return
+            yield Group(lines=tuple(lines), size=commit[0], last=commit[1], end=offset)
+            lines = []
+        else:
+            return
+
+
+def records(directory: str, start: int = 0) -> Iterator[Stored]:
+    """Committed records from ``start`` on, in order. Reads only segments that can hold them."""
+    files = segments(directory)
+    for position, segment in enumerate(files):
+        following = files[position + 1].first if position + 1 < len(files) else None
+        if following is not None and following <= start:
+            continue
+        with segment.open() as stream:
+            yield from _records(stream, start, segment.path)
+
+
+def _records(stream: BinaryIO, start: int, path: str) -> Iterator[Stored]:
+    head = stream.readline(8192)
+    found = parse_header(head)
+    if found is None:
+        raise LedgerError("ledger-altered", "the first line is not a segment header", where=f"{path}:1")
+    seq = found.first
+    for group in groups(stream, offset=len(head)):
+        for line in group.lines:
+            if seq >= start:
+                yield Stored(seq=seq, line=line, value=value_of(line, path))
+            seq += 1
+
+
+def value_of(line: bytes, where: str) -> dict[str, Json]:
+    """A record's fields. Raises LedgerError ``ledger-altered`` where the line is no JSON object."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LedgerError("ledger-altered", "a record is not JSON", where=where) from error
+    if not isinstance(value, dict):
+        raise LedgerError("ledger-altered", "a record is not a JSON object", where=where)
+    return value

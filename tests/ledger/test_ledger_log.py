@@ -1,0 +1,172 @@
+"""The writer: what it acknowledges is there, in order, once; what it cannot keep it refuses."""
+
+import multiprocessing
+import os
+import threading
+
+import pytest
+
+from ringfence.ledger import scan
+from ringfence.model.entry import Entry, EntryKind
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros
+
+
+def kinds(ledger) -> list[str]:
+    return [record.value["kind"] for record in ledger.read()]
+
+
+def test_acknowledged_entries_are_read_back_in_order(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        acks = ledger.append([make_entry(n) for n in range(5)])
+        found = list(ledger.read(1))
+    assert [ack.seq for ack in acks] == [1, 2, 3, 4, 5]
+    assert [record.value["body"]["n"] for record in found] == [0, 1, 2, 3, 4]
+
+
+def test_a_second_writer_is_refused_in_this_process_and_in_another(make_ledger):
+    with make_ledger() as ledger:
+        with pytest.raises(LedgerError) as here:
+            make_ledger()
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            there = pool.apply(open_elsewhere, (ledger.directory,))
+    assert (here.value.code, there) == ("ledger-busy", "ledger-busy")
+    make_ledger().close()
+
+
+def open_elsewhere(directory: str) -> str:
+    from ringfence.ledger.log import Ledger
+
+    try:
+        Ledger.open(directory).close()
+    except LedgerError as error:
+        return error.code
+    return "opened"
+
+
+def test_segments_roll_and_the_chain_goes_through(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        for number in range(200):
+            ledger.append([make_entry(number, EntryKind.OBSERVED)])
+        head = ledger.head
+    assert len(scan.segments(ledger.directory)) > 3
+    with make_ledger() as again:
+        assert again.head == head
+        assert len(list(again.read())) == 201
+
+
+def test_calls_without_a_result_are_closed_on_the_next_start_even_from_an_earlier_segment(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        intent = ledger.append([make_entry(7)])[0]
+        denied = make_entry(8, body={"decision": {"tier": "deny"}})
+        ledger.append([denied, make_entry(9), make_entry(9, EntryKind.RESULT)])
+        for number in range(100, 200):
+            ledger.append([make_entry(number, EntryKind.OBSERVED)])
+    with make_ledger() as ledger:
+        closed = [r.value for r in ledger.read() if r.value["kind"] == "tool.orphaned"]
+    assert [(value["call"], value["parent"]) for value in closed] == [("c-7", intent.record)]
+    with make_ledger() as ledger:
+        assert kinds(ledger).count("tool.orphaned") == 1
+
+
+def test_many_threads_share_flushes_and_every_entry_is_there_once(make_ledger, make_entry):
+    with make_ledger() as ledger:
+
+        def work(client: int) -> None:
+            for number in range(50):
+                ledger.append([make_entry(client * 1000 + number, EntryKind.OBSERVED)])
+
+        threads = [threading.Thread(target=work, args=(client,)) for client in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        numbers = [record.value["body"]["n"] for record in ledger.read(1)]
+    assert sorted(numbers) == sorted(c * 1000 + n for c in range(8) for n in range(50))
+    for client in range(8):
+        own = [n for n in numbers if n // 1000 == client]
+        assert own == sorted(own)
+
+
+@pytest.mark.parametrize("body", [{"x": 1.5}, {"x": 2**53}, {"é": 1}, {"x": b"y"}, {"x": "\ud800"}])
+def test_what_is_not_canonical_is_refused_and_the_ledger_goes_on(make_ledger, make_entry, body):
+    with make_ledger() as ledger:
+        with pytest.raises(LedgerError) as refused:
+            ledger.append([make_entry(1), make_entry(2, body=body)])
+        assert refused.value.code == "entry-not-canonical"
+        assert ledger.append([make_entry(3)])[0].seq == 1
+
+
+def test_a_record_larger_than_the_limit_is_refused(make_ledger, make_entry):
+    with make_ledger() as ledger, pytest.raises(LedgerError) as refused:
+        ledger.append([make_entry(1, body={"x": "y" * 70_000})])
+    assert refused.value.code == "entry-too-large"
+
+
+def test_a_torn_tail_is_cut_and_recorded(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, EntryKind.OBSERVED)])
+        offset = ledger._segment.offset
+        path = ledger._segment.path
+    torn = b'{"body":{"half":"a record that a crash cut short'
+    with open(path, "r+b") as stream:
+        stream.seek(offset)
+        stream.write(torn)
+    with make_ledger() as ledger:
+        last = list(ledger.read())[-1].value
+        ledger.append([make_entry(2, EntryKind.OBSERVED)])
+    assert (last["kind"], last["body"]["bytes"]) == ("ledger.recovered", len(torn))
+    make_ledger().close()
+
+
+def test_records_that_were_signed_for_and_are_gone_keep_the_ledger_closed(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, EntryKind.OBSERVED)])
+        keep = ledger._segment.offset
+        ledger.append([make_entry(2, EntryKind.OBSERVED)])
+        path = ledger._segment.path
+    with open(path, "r+b") as stream:
+        stream.seek(keep)
+        stream.write(bytes(os.path.getsize(path) - keep))
+    with pytest.raises(LedgerError) as refused:
+        make_ledger()
+    assert (refused.value.code, "TRUNCATED" in refused.value.what) == ("ledger-altered", True)
+
+
+def test_a_changed_byte_keeps_the_ledger_closed(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, EntryKind.OBSERVED)])
+        path = ledger._segment.path
+    with open(path, "r+b") as stream:
+        content = stream.read()
+        stream.seek(content.index(b'"n":1'))
+        stream.write(b'"n":2')
+    with pytest.raises(LedgerError) as refused:
+        make_ledger()
+    assert refused.value.code == "ledger-altered"
+
+
+def test_a_clock_that_goes_back_is_told(make_ledger, make_entry):
+    times = [10**15 + 5_000_000]
+    with make_ledger(clock=lambda: Micros(times[0])) as ledger:
+        ledger.append([make_entry(1, EntryKind.OBSERVED)])
+        times[0] -= 3_000_000
+        ledger.append([make_entry(2, EntryKind.OBSERVED)])
+        assert "clock.stepped" in kinds(ledger)
+
+
+def test_nothing_is_appended_after_close_or_in_a_forked_child(make_ledger, make_entry):
+    ledger = make_ledger()
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.append([make_entry(1)])
+        except LedgerError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerError) as refused:
+        ledger.append([Entry(kind=EntryKind.SMOKE, time=Micros(10**15))])
+    assert refused.value.code == "ledger-closed"
