@@ -159,7 +159,7 @@ def make_bench(tmp_path):
         if git:
             for args in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
                 subprocess.run(["git", *args], cwd=root, env=GIT, check=True, timeout=60)
-        tree = Worktree.open(root, str(tmp_path / "state"), **options)
+        tree = Worktree.open(root, str(tmp_path / f"state-{name}"), **options)
         return Bench(root=root, tree=tree, rules=Rules(root=root))
 
     return make

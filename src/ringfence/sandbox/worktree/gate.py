@@ -8,15 +8,16 @@ A crash before 7 is taken back at the next start, one after 7 repeats 8.
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import apply, journal, kernel, layers
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
 from ringfence.sandbox.worktree.judge import Judge, Verdict
-from ringfence.sandbox.worktree.plan import Plan, ordered
+from ringfence.sandbox.worktree.plan import Plan, Step, ordered
 from ringfence.sandbox.worktree.staging import Refused, Stage
-from ringfence.sandbox.worktree.state import Base, LayerState, pack
+from ringfence.sandbox.worktree.state import Base, LayerState, load, pack, store, unpack
 from ringfence.sandbox.worktree.tracked import Tracked
 
 _CONFLICT = "someone else changed it since the mission could have read it"
@@ -145,11 +146,10 @@ class Gate:
                 steps=ordered(stage.steps),
             )
             journal.at_step("staged")
-            for step in plan.steps:
-                record.keep(self.lower, step)
-            journal.at_step("kept")
             record.begin(plan, self.lower)
             journal.at_step("planned")
+            record.keep_all(plan, self.lower)
+            journal.at_step("kept")
             changed, failed = apply.carry_out(plan, self.lower, fd)
             journal.at_step("applied")
             record.finish([*changed, *failed], self.lower)
@@ -167,6 +167,8 @@ class Gate:
         for number, why in failed.items():
             if number in stage.changes and not _follows(stage.changes[number]):
                 self._refuse(stage.changes[number].path, why)
+        untouched = [step for step in plan.steps if step.number in failed]
+        self.state.bases |= bases_after(untouched, self.lower)
         return [c for n, c in stage.changes.items() if n not in changed and n not in failed], record.folder
 
     def _staged(self, chosen: list[Change], fd: int) -> Stage:
@@ -220,7 +222,7 @@ class Gate:
         old = self.state.bases
         kept = {}
         for change in real:
-            if change.path in settled or change.path in self._conflicts:
+            if _follows(change) or change.path in settled or change.path in self._conflicts:
                 continue
             raw = os.fsencode(change.path)
             now = journal.source_identity(self.lower, change.path)
@@ -268,17 +270,32 @@ def clean_layer(upper: int, lower: int, settled: list[Change]) -> None:
             layers.expose(upper, lower, change.path)
 
 
-def recover(mission: str, upper: str, root: int) -> list[str]:
+def bases_after(steps: Iterable[Step], root: int) -> dict[bytes, Base]:
+    """How paths look that a commit left, or gave back, as they were: keeping an original moves its ctime, and that is ours."""
+    found = {}
+    for step in steps:
+        now = journal.source_identity(root, os.fsdecode(step.path))
+        if step.before is not None and journal.same(now, unpack(step.before)):
+            found[step.path] = Base(identity=pack(now))
+    return found
+
+
+def recover(mission: str, upper: str, root: int, stage: str) -> list[str]:
     """Finish or take back what a crash cut short in one mission. Gives a line for a person per journal touched."""
     told = []
     for record in journal.journals(mission):
         if record.has("clean") or record.has("undone"):
             continue
         if not record.has("plan"):
+            layers.remove_tree(stage)
             layers.remove_tree(record.folder)
             continue
         if not record.has("done"):
             report = record.take_back(root)
+            known = load(mission)
+            if known is not None:
+                known.bases |= bases_after(record.plan().steps, root)
+                store(mission, known)
             record.mark("undone")
             told.append(f"commit {record.folder} was cut short: {len(report.restored)} steps taken back")
             continue

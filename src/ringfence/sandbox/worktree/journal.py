@@ -50,7 +50,17 @@ class Journal:
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def keep(self, root: int, step: Step) -> None:
+    def keep_all(self, plan: Plan, root: int) -> None:
+        """Keep every original, durably, before the first of them is replaced."""
+        for step in plan.steps:
+            self._keep(root, step)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            kernel.sync_filesystem(folder)
+        finally:
+            os.close(folder)
+
+    def _keep(self, root: int, step: Step) -> None:
         """Keep the original of a step: the very inode where the file system allows a link, else a copy with all it has."""
         if step.before is None or not (stat.S_ISREG(step.before[5]) or stat.S_ISLNK(step.before[5])):
             return
@@ -68,9 +78,9 @@ class Journal:
             os.close(fd)
 
     def begin(self, plan: Plan, root: int) -> None:
-        """Make the plan durable: staged files and originals first, then the plan itself."""
+        """Make the plan durable: the staged files first, then the plan itself."""
         kernel.sync_filesystem(root)
-        self._store("plan", msgspec.msgpack.encode(plan), sync_all=True)
+        self._store("plan", msgspec.msgpack.encode(plan))
 
     def finish(self, void: list[int], root: int) -> None:
         """Make the steps durable, then say so."""
@@ -131,7 +141,7 @@ class Journal:
                 return self._remake(fd, name, step, now)
             if step.verb == "chmod":
                 return _chmod_back(fd, name, step, now)
-            if _same(now, before):
+            if same(now, before):
                 return None
             ours = now is None if step.verb == "remove" else now is not None and now.same_content(after)
             if not ours:
@@ -177,7 +187,7 @@ class Journal:
             os.close(inner)
         return True
 
-    def _store(self, name: str, data: bytes, *, sync_all: bool = False) -> None:
+    def _store(self, name: str, data: bytes) -> None:
         path = f"{self.folder}/{name}"
         with open(path + ".new", "wb") as stream:
             stream.write(data)
@@ -185,8 +195,6 @@ class Journal:
             os.fsync(stream.fileno())
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            if sync_all:
-                kernel.sync_filesystem(folder)
             os.rename(path + ".new", path)
             os.fsync(folder)
         finally:
@@ -247,7 +255,7 @@ def _identity(fd: int, name: str) -> Identity | None:
         return None
 
 
-def _same(now: Identity | None, before: Identity | None) -> bool:
+def same(now: Identity | None, before: Identity | None) -> bool:
     """Equal content by size, time and mode; a copy brought back from another file system has another inode."""
     if now is None or before is None:
         return now is before

@@ -131,16 +131,9 @@ class Worktree:
         folder = os.path.dirname(layer.upper)
         with self.lock(), self._opened(layer) as (upper, lower):
             layers.assert_not_mounted(layer.upper)
-            recover(folder, layer.upper, lower)
-            record = state.load(folder)
-            if record is None:
-                raise RingfenceError(
-                    "layer-unreadable",
-                    "this mission has no record of its layer",
-                    where=folder,
-                    remedy="discard the mission",
-                )
-            self._same_root(record, folder)
+            self._record(folder)
+            recover(folder, layer.upper, lower, self._stage(folder))
+            record = self._record(folder)
             judge = Judge(
                 upper=upper, lower=lower, root=self.root, decider=decider, hides=self._hides, max_file=self.max_file
             )
@@ -207,8 +200,9 @@ class Worktree:
         restored: list[str] = []
         conflicts: list[str] = []
         with self.lock(), self._root() as lower:
-            recover(self._folder(mission), f"{self._folder(mission)}/upper", lower)
-            for record in reversed(journal.journals(self._folder(mission))):
+            folder = self._folder(mission)
+            recover(folder, f"{folder}/upper", lower, self._stage(folder))
+            for record in reversed(journal.journals(folder)):
                 if record.has("undone"):
                     continue
                 report = record.take_back(lower, void=record.outcome().void)
@@ -224,7 +218,7 @@ class Worktree:
             for name in sorted(os.listdir(f"{self._state}/missions")):
                 folder = f"{self._state}/missions/{name}"
                 if self._belongs(folder):
-                    told += recover(folder, f"{folder}/upper", lower)
+                    told += recover(folder, f"{folder}/upper", lower, self._stage(folder))
         return tuple(told)
 
     @property
@@ -249,11 +243,27 @@ class Worktree:
         return f"{self.root}/.{name}"
 
     def _belongs(self, folder: str) -> bool:
+        with contextlib.suppress(RingfenceError):
+            known = state.load(folder)
+            if known is not None:
+                return known.root == os.fsencode(self.root)
         for record in journal.journals(folder):
             with contextlib.suppress(RingfenceError):
                 if record.has("plan") and record.plan().root == os.fsencode(self.root):
                     return True
         return False
+
+    def _record(self, folder: str) -> state.LayerState:
+        record = state.load(folder)
+        if record is None:
+            raise RingfenceError(
+                "layer-unreadable",
+                "this mission has no record of its layer",
+                where=folder,
+                remedy="nothing will be committed from it; copy out what you need and discard the mission",
+            )
+        self._same_root(record, folder)
+        return record
 
     def _same_root(self, record: state.LayerState, folder: str) -> None:
         info = os.stat(self.root)

@@ -1,0 +1,256 @@
+"""The lower tree is not still: what someone else changed meanwhile is a conflict that loses neither side."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import apply, journal, kernel
+
+pytestmark = pytest.mark.needs_userns
+
+
+def only_conflict(report, path):
+    assert [i.path for i in report.conflicts] == [path], report
+    assert report.committed == ()
+    return report.conflicts[0]
+
+
+def test_both_changed_the_same_file(bench):
+    bench.box("echo agent > a.txt")
+    bench.write("a.txt", "person\n")
+    item = only_conflict(bench.commit(), "a.txt")
+    assert bench.read("a.txt") == "person\n"
+    with open(item.kept, encoding="utf-8") as kept:
+        assert kept.read() == "agent\n"
+    assert bench.box("cat a.txt") == "person\n"
+    assert bench.commit().clean
+
+
+def test_the_agent_deleted_what_a_person_changed(bench):
+    bench.box("rm a.txt")
+    bench.write("a.txt", "person\n")
+    only_conflict(bench.commit(), "a.txt")
+    assert bench.read("a.txt") == "person\n"
+    assert bench.box("cat a.txt") == "person\n"
+
+
+def test_the_agent_deleted_the_folder_of_what_a_person_changed(bench):
+    bench.box("rm -r src")
+    bench.write("src/deep/c.py", "person\n")
+    report = bench.commit()
+    assert [i.path for i in report.conflicts] == ["src/deep/c.py"]
+    assert bench.read("src/deep/c.py") == "person\n"
+    assert bench.box("cat src/deep/c.py; ls src") == "person\ndeep\n"
+
+
+def test_the_agent_replaced_the_folder_of_what_a_person_changed(bench):
+    bench.box("rm -r src; mkdir src; echo n > src/n")
+    bench.write("src/deep/c.py", "person\n")
+    report = bench.commit()
+    assert [i.path for i in report.conflicts] == ["src/deep/c.py"]
+    assert bench.box("cat src/deep/c.py; ls src") == "person\ndeep\nn\n"
+
+
+def test_a_person_deleted_what_the_agent_changed(bench):
+    bench.box("echo agent >> a.txt")
+    os.unlink(f"{bench.root}/a.txt")
+    item = only_conflict(bench.commit(), "a.txt")
+    assert not os.path.exists(f"{bench.root}/a.txt")
+    with open(item.kept, encoding="utf-8") as kept:
+        assert kept.read() == "a\nagent\n"
+
+
+def test_both_made_a_file_of_the_same_name(bench):
+    bench.box("echo agent > new")
+    bench.write("new", "person\n")
+    only_conflict(bench.commit(), "new")
+    assert bench.read("new") == "person\n"
+
+
+def test_both_made_the_same_change(bench):
+    bench.box("echo same > a.txt")
+    bench.write("a.txt", "same\n")
+    report = bench.commit()
+    assert report.clean
+    assert report.committed == ()
+    assert os.listdir(bench.layer.upper) == []
+
+
+def test_a_person_swapped_the_folder(bench):
+    bench.write("other/b.py", "other\n")
+    bench.box("echo agent >> src/b.py")
+    os.rename(f"{bench.root}/src", f"{bench.root}/src.old")
+    os.rename(f"{bench.root}/other", f"{bench.root}/src")
+    only_conflict(bench.commit(), "src/b.py")
+    assert bench.read("src/b.py") == "other\n"
+    assert bench.read("src.old/b.py") == "b\n"
+
+
+def test_a_person_works_on_other_files_of_the_same_folder(bench):
+    bench.box("echo agent >> src/b.py; echo n > src/n")
+    bench.write("src/mine.py", "person\n")
+    bench.write("a.txt", "person\n")
+    report = bench.commit()
+    assert report.clean
+    assert bench.read("src/b.py") == "b\nagent\n"
+
+
+def test_the_mission_may_change_its_own_committed_files_again(bench):
+    for number in range(5):
+        bench.box(f"echo {number} >> a.txt")
+        assert bench.commit().clean
+    assert bench.read("a.txt") == "a\n0\n1\n2\n3\n4\n"
+
+
+def test_a_held_path_that_a_person_changed_later_is_a_conflict(bench):
+    bench.rules.on("a.txt", Tier.ASK)
+    bench.box("echo agent > a.txt")
+    assert [i.path for i in bench.commit().held] == ["a.txt"]
+    bench.box("true")
+    bench.commit()
+    bench.write("a.txt", "person\n")
+    bench.box("true")
+    report = bench.commit(only=["a.txt"], approved=["a.txt"])
+    only_conflict(report, "a.txt")
+    assert bench.read("a.txt") == "person\n"
+
+
+def test_a_held_path_that_a_person_changed_before_the_first_gate_is_a_conflict(bench):
+    bench.rules.on("a.txt", Tier.ASK)
+    bench.box("echo agent > a.txt")
+    bench.write("a.txt", "person\n")
+    bench.commit()
+    only_conflict(bench.commit(only=["a.txt"], approved=["a.txt"]), "a.txt")
+
+
+def test_two_missions_on_one_repository(bench):
+    bench.box("echo one > a.txt; echo one > one")
+    first, bench.mission = bench.mission, "m-2"
+    bench.box("echo two > a.txt; echo two > two")
+    assert bench.commit().clean
+    bench.mission = first
+    report = bench.commit()
+    assert [i.path for i in report.conflicts] == ["a.txt"]
+    assert [i.path for i in report.committed] == ["one"]
+    assert bench.read("a.txt") == "two\n"
+
+
+def test_a_clock_stepped_back_does_not_hide_a_change(bench):
+    bench.box("echo agent > a.txt")
+    bench.write("a.txt", "person\n")
+    folder = os.path.dirname(bench.layer.upper)
+    from ringfence.sandbox.worktree import state
+
+    record = state.load(folder)
+    hour = 3600 * 10**9
+    record.stamp_ns += hour  # as if the mount had been an hour later by a clock since stepped back
+    record.offset_ns += hour
+    state.store(folder, record)
+    only_conflict(bench.commit(), "a.txt")
+
+
+def test_a_save_in_the_very_instant_of_the_commit_is_not_lost(bench, monkeypatch):
+    bench.box("echo agent > a.txt; echo agent > src/b.py; rm run.sh")
+    real = apply.carry_out
+
+    def racing(plan, root, stage):
+        with open(f"{bench.root}/a.txt", "w", encoding="utf-8") as stream:
+            stream.write("person, just now\n")
+        with open(f"{bench.root}/run.sh", "a", encoding="utf-8") as stream:
+            stream.write("# person\n")
+        return real(plan, root, stage)
+
+    monkeypatch.setattr(apply, "carry_out", racing)
+    report = bench.commit()
+    assert sorted(i.path for i in report.conflicts) == ["a.txt", "run.sh"]
+    assert [i.path for i in report.committed] == ["src/b.py"]
+    assert bench.read("a.txt") == "person, just now\n"
+    assert bench.read("run.sh").endswith("# person\n")
+    assert os.path.exists(report.conflicts[0].kept)
+    assert bench.box("cat a.txt") == "person, just now\n"
+
+
+def test_saves_that_race_a_hundred_commits_lose_nothing(bench):
+    """Neither side's text may vanish: it is in the tree, in the journal, or set aside."""
+    stop = threading.Event()
+    written = []
+
+    def person():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            text = f"person {number}\n"
+            with open(f"{bench.root}/.a.new", "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.rename(f"{bench.root}/.a.new", f"{bench.root}/a.txt")
+            written.append(text)
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=person)
+    thread.start()
+    try:
+        for number in range(8):
+            bench.box(f"echo agent {number} > a.txt")
+            bench.commit(only=["a.txt"])
+    finally:
+        stop.set()
+        thread.join()
+    kept = bench.read("a.txt")
+    folder = os.path.dirname(bench.layer.upper)
+    for base, _, files in os.walk(folder):
+        for name in files:
+            with open(os.path.join(base, name), "rb") as stream:
+                kept += stream.read().decode("utf-8", "replace")
+    for number in range(8):
+        assert f"agent {number}\n" in kept
+    assert written[-1] in kept
+
+
+def test_the_root_replaced_under_a_mission_is_refused(bench):
+    bench.box("echo agent > a.txt")
+    os.rename(bench.root, bench.root + ".old")
+    os.mkdir(bench.root)
+    with pytest.raises(Exception, match="not the one this mission began in"):
+        bench.commit()
+
+
+def test_no_room_changes_nothing(bench, monkeypatch):
+    bench.box("echo agent > a.txt; echo n > n")
+    before = bench.snapshot()
+
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    from ringfence.sandbox.worktree import staging
+
+    monkeypatch.setattr(staging, "_copy_bytes", lambda *_a: full(0))
+    with pytest.raises(Exception, match="nothing was changed"):
+        bench.commit()
+    monkeypatch.undo()
+    assert bench.snapshot() == before
+    assert bench.commit().clean
+
+
+def test_a_failed_sync_is_a_fault_and_the_tree_is_given_back(bench, monkeypatch):
+    bench.box("echo agent > a.txt")
+    before = bench.snapshot()
+    calls = []
+
+    def broken(fd):
+        calls.append(fd)
+        if len(calls) > 2:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(kernel, "sync_filesystem", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        bench.commit()
+    monkeypatch.undo()
+    told = bench.tree.recover()
+    assert "taken back" in told[0]
+    assert bench.snapshot() == before
+    assert journal.journals(os.path.dirname(bench.layer.upper))[0].has("undone")
+    assert bench.commit().clean
+    assert bench.read("a.txt") == "agent\n"

@@ -1,0 +1,152 @@
+"""A commit cut short by kill -9 at any point is finished or taken back at the next start; the tree is never half way."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from ringfence.sandbox.worktree import journal
+
+pytestmark = pytest.mark.needs_userns
+
+WORK = """
+echo changed > a.txt; rm run.sh; mv src lib; mkdir -p x/y; echo n > x/y/n; ln -s a.txt link; chmod 600 lib/b.py
+rm -r docs; echo file > docs; for i in $(seq 12); do echo $i > many$i; done
+"""
+
+
+def prepare(bench):
+    bench.write("docs/one.md", "1\n")
+    bench.write("docs/two.md", "2\n")
+    time.sleep(0.02)
+    bench.box(WORK)
+
+
+def in_child(bench, before_commit):
+    """Commit in a child process; gives how it ended."""
+    child = os.fork()
+    if child == 0:
+        status = 9
+        try:
+            before_commit()
+            bench.commit()
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    return status
+
+
+def kill_at(name):
+    def step(at):
+        if at == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return step
+
+
+def steps_of(bench):
+    """The names of all points, from a commit in a copy of the process."""
+    read, write = os.pipe()
+
+    def record():
+        journal._at_step = lambda at: os.write(write, at.encode() + b"\n") and None
+
+    assert in_child(bench, record) == 0
+    os.close(write)
+    with open(read, encoding="utf-8") as stream:
+        return stream.read().split()
+
+
+def check_recovered(bench, before, after):
+    told = bench.tree.recover()
+    found = bench.snapshot()
+    assert found in (before, after), sorted(set(found) ^ set(before))
+    assert not [n for n in os.listdir(f"{bench.root}/.git") if n.startswith("ringfence-stage")]
+    assert bench.tree.recover() == ()
+    report = bench.commit()
+    assert report.clean, report
+    assert bench.snapshot() == after
+    assert os.listdir(bench.layer.upper) == []
+    return told
+
+
+def test_kill_at_every_step(make_bench):
+    model = make_bench("model")
+    prepare(model)
+    names = steps_of(model)
+    after = model.snapshot()
+    assert {"staged", "kept", "planned", "applied", "finished"} <= set(names)
+    chosen = [n for n in names if not n.startswith("step")] + [n for n in names if n.startswith("step")][::3]
+    for number, name in enumerate(chosen):
+        bench = make_bench(f"r{number}")
+        prepare(bench)
+        before = bench.snapshot()
+
+        def arm(name=name):
+            journal._at_step = kill_at(name)
+
+        assert os.WIFSIGNALED(in_child(bench, arm))
+        told = check_recovered(bench, before, after)
+        assert bool(told) == (name != "staged")
+
+
+def test_kill_during_the_taking_back(make_bench):
+    bench = make_bench()
+    prepare(bench)
+    before = bench.snapshot()
+
+    def arm():
+        journal._at_step = kill_at("applied")
+
+    assert os.WIFSIGNALED(in_child(bench, arm))
+    for number in (20, 12, 5):
+        child = os.fork()
+        if child == 0:
+            journal._at_step = kill_at(f"undo-{number}")
+            bench.tree.recover()
+            os._exit(0)
+        os.waitpid(child, 0)
+    bench.tree.recover()
+    assert bench.snapshot() == before
+    assert bench.commit().clean
+
+
+def _random_kills(make_bench, rounds):
+    seed = random.SystemRandom().randrange(1 << 32)
+    print("seed", seed)
+    dice = random.Random(seed)
+    model = make_bench("model")
+    prepare(model)
+    start = time.monotonic()
+    assert in_child(model, lambda: None) == 0
+    span = time.monotonic() - start
+    after = model.snapshot()
+    ended = 0
+    for number in range(rounds):
+        bench = make_bench(f"k{number}")
+        prepare(bench)
+        before = bench.snapshot()
+        child = os.fork()
+        if child == 0:
+            try:
+                bench.commit()
+            finally:
+                os._exit(0)
+        time.sleep(dice.random() * span * 1.1)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        ended += os.WIFSIGNALED(status)
+        check_recovered(bench, before, after)
+    assert ended > rounds // 4
+
+
+def test_forty_random_kills(make_bench):
+    _random_kills(make_bench, 40)
+
+
+@pytest.mark.slow
+def test_five_hundred_random_kills(make_bench):
+    _random_kills(make_bench, 500)
