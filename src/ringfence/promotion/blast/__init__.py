@@ -1,0 +1,1 @@
+"""Blast radius: what a change touches, as numbers, read from the trees of base and head."""

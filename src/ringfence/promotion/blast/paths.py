@@ -1,0 +1,156 @@
+"""Counts that need no understanding of a file: paths, services, bytes, links, submodules, protected files. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from posixpath import dirname, join, normpath
+
+from ringfence.promotion.change import Change, Side, Touched, is_link
+from ringfence.promotion.findings import Finding, finding
+from ringfence.promotion.globs import matches_any, matches_any_case
+from ringfence.promotion.objects import GITLINK
+from ringfence.promotion.policy import POLICY_PATH, Policy
+
+# What steers the gate, CI, reviews, agents or git itself, wherever it stands. No policy can take these away.
+ALWAYS_PROTECTED = (
+    "**/.gitattributes",
+    "**/.gitmodules",
+    "**/.lfsconfig",
+    "**/.mailmap",
+    "**/CODEOWNERS",
+    ".github/**",
+    ".gitlab/**",
+    "**/.gitlab-ci.y*ml",
+    ".forgejo/**",
+    ".gitea/**",
+    ".circleci/**",
+    ".buildkite/**",
+    ".travis.yml",
+    ".drone.yml",
+    ".woodpecker*/**",
+    "azure-pipelines*.y*ml",
+    "bitbucket-pipelines.yml",
+    "Jenkinsfile*",
+    ".pre-commit-config.yaml",
+    ".pre-commit-hooks.yaml",
+    "promotion/**",
+    "sandbox_policy.yaml",
+    "sandbox_fixtures.json",
+    "**/.claude/**",
+    "**/.codex/**",
+    "**/.gemini/**",
+    "**/.cursor/**",
+    "**/.mcp.json",
+    "**/.envrc",
+)
+# What both runs read and the change can poison: not refused, counted for the reviewer.
+SHARED_INPUTS = (
+    "**/*.lock",
+    "**/*lock.json",
+    "**/*lock.yaml",
+    "**/go.sum",
+    "**/requirements*.txt",
+    "**/pyproject.toml",
+    "**/setup.py",
+    "**/setup.cfg",
+    "**/package.json",
+    "**/Makefile",
+    "**/Dockerfile*",
+    "**/conftest.py",
+    "**/tox.ini",
+    "**/pytest.ini",
+    "**/fixtures/**",
+    "**/testdata/**",
+)
+
+
+def measure_paths(change: Change, policy: Policy) -> tuple[list[Finding], dict[str, int]]:
+    """Findings and the numbers behind them."""
+    limits, label = policy.limits, change.label
+    services = touched_services(change, policy)
+    numbers = {
+        "paths": len(change.touched) - len(change.sources),
+        "moved_unchanged": len(change.sources),
+        "services": len(services),
+        "added_bytes": sum(added_bytes(item) for item in change.touched if item.path not in change.sources),
+        "opaque_files": sum(_adds_opaque(item) for item in change.touched),
+        "symlinks": sum(is_link(item.new) for item in change.touched),
+        "submodules": sum(_is_gitlink(item) for item in change.touched),
+        "commits": len(change.commits),
+        "altered_inputs": sum(matches_any(item.path, SHARED_INPUTS) is not None for item in change.touched),
+        "test_files_removed": sum(item.new is None and "test" in item.path for item in change.touched),
+    }
+    caps = (
+        ("blast.paths", "paths", limits.paths),
+        ("blast.services", "services", limits.services),
+        ("blast.bytes", "added_bytes", limits.added_bytes),
+        ("blast.bytes", "opaque_files", limits.opaque_files),
+        ("blast.bytes", "symlinks", limits.symlinks),
+        ("blast.submodule", "submodules", limits.submodules),
+        ("blast.paths", "commits", limits.commits),
+    )
+    found = [
+        finding(code, f"{name} {numbers[name]} of {cap}", label) for code, name, cap in caps if numbers[name] > cap
+    ]
+    found.extend(_protected(change, policy))
+    return found, numbers
+
+
+def touched_services(change: Change, policy: Policy) -> set[str]:
+    """Names of services with a path in the change, both ends of a move; an unlisted folder beside listed ones is one too."""
+    names, parents = set(), {_parent(glob) for globs in policy.services.values() for glob in globs}
+    for item in change.touched:
+        owners = [name for name, globs in policy.services.items() if matches_any_case(item.path, globs)]
+        names.update(owners)
+        if not owners:
+            parts = item.path.split("/")
+            for depth in range(1, len(parts) - 1):
+                if "/".join(parts[:depth]).casefold() in parents:
+                    names.add("/".join(parts[: depth + 1]))
+    return names
+
+
+def _parent(glob: str) -> str:
+    """The folder that holds services: of ``services/checkout/**`` it is ``services``."""
+    stem = glob.removesuffix("/**")
+    return dirname(stem).casefold() if stem != glob and "*" not in stem and dirname(stem) else "\0"
+
+
+def added_bytes(item: Touched) -> int:
+    """Bytes of lines that the new side has and the old one has not; all of it where it cannot be compared by line."""
+    new, old = item.new, item.old
+    if new is None or new.mode == GITLINK:
+        return 0
+    if new.lfs_size is not None:
+        return max(new.lfs_size, new.size)
+    if new.content is None or old is None or old.content is None or new.opaque or old.opaque:
+        return 0 if _same(old, new) else new.size
+    added = Counter(new.content.split(b"\n"))
+    added.subtract(Counter(old.content.split(b"\n")))
+    return sum((len(line) + 1) * count for line, count in added.items() if count > 0)
+
+
+def _same(old: Side | None, new: Side) -> bool:
+    return old is not None and old.content is not None and old.content == new.content
+
+
+def _adds_opaque(item: Touched) -> bool:
+    new = item.new
+    return new is not None and new.mode != GITLINK and new.opaque and not _same(item.old, new)
+
+
+def _is_gitlink(item: Touched) -> bool:
+    return any(side is not None and side.mode == GITLINK for side in (item.old, item.new))
+
+
+def _protected(change: Change, policy: Policy) -> Iterator[Finding]:
+    globs = (*policy.protected_paths, *ALWAYS_PROTECTED, policy.owners, POLICY_PATH)
+    for item in change.touched:
+        rule = matches_any_case(item.path, globs)
+        if rule is None and is_link(item.new) and item.new is not None and item.new.content is not None:
+            target = item.new.content.decode("utf-8", "replace")
+            aimed = normpath(join(dirname(item.path), target))
+            if target.startswith("/") or aimed.startswith(".."):
+                yield finding("blast.bytes", f"{item.path} is a link out of the repository", change.label)
+            rule = matches_any_case(aimed, globs)
+        if rule is not None:
+            yield finding("blast.protected_path", f"{item.path} ({rule})", change.label)

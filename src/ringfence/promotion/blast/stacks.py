@@ -1,0 +1,48 @@
+"""Kinds of files whose effect the gate cannot read: recognised, counted and refused unless the base excepts them. Pure."""
+
+import re
+
+from ringfence.promotion.globs import matches_any
+from ringfence.promotion.policy import Policy
+
+_BY_NAME = (
+    ("terraform", re.compile(r".*\.(?:tf|tf\.json|tfvars|tfvars\.json|hcl|tofu)\Z|(?:.*/)?\.terraform\.lock\.hcl\Z")),
+    ("helm", re.compile(r"(?:.*/)?(?:Chart\.ya?ml|values[^/]*\.ya?ml|templates/.*\.(?:ya?ml|tpl))\Z")),
+    ("pulumi", re.compile(r"(?:.*/)?Pulumi[^/]*\.ya?ml\Z")),
+    ("cdk", re.compile(r"(?:.*/)?cdk\.json\Z")),
+    ("serverless", re.compile(r"(?:.*/)?serverless\.ya?ml\Z")),
+    ("ansible", re.compile(r"(?:.*/)?(?:playbooks?|roles)/.*\.ya?ml\Z")),
+    ("liquibase", re.compile(r"(?:.*/)?(?:db\.)?changelog[^/]*\.(?:xml|ya?ml|json)\Z|.*\.liquibase\..*\Z")),
+    ("prisma", re.compile(r".*\.prisma\Z")),
+    (
+        "migration",
+        re.compile(
+            r"(?:.*/)?(?:migrations?|migrate)/.*\.(?:py|rb|js|ts|mjs|cjs|java|kt|go|php|ex|exs|xml|cs|psql|pgsql|ddl)\Z"
+        ),
+    ),
+    ("migration", re.compile(r"(?:.*/)?db/(?:schema\.rb|structure\.sql)\Z")),
+    ("jsonnet", re.compile(r".*\.(?:jsonnet|libsonnet|cue|dhall)\Z")),
+    ("rego", re.compile(r".*\.(?:rego|cedar)\Z")),
+)
+_BY_CONTENT = (
+    ("cloudformation", re.compile(rb'(?m)^\s*"?AWSTemplateFormatVersion"?\s*:|"?Type"?\s*:\s*"?AWS::[A-Za-z0-9]+::')),
+    ("helm", re.compile(rb"\{\{-?\s*(?:\.Values|\.Release|include|template|toYaml|range|if|with)\b")),
+)
+_NO_EFFECT = frozenset({"__init__.py"})
+
+
+def recognise(path: str, content: bytes) -> str | None:
+    """The kind of a file that cannot be read here, or None."""
+    if path.rsplit("/", 1)[-1] in _NO_EFFECT and not content.strip():
+        return None
+    for kind, name in _BY_NAME:
+        if name.match(path):
+            return kind
+    if path.casefold().endswith((".yaml", ".yml", ".json", ".template", ".tpl")):
+        return next((kind for kind, pattern in _BY_CONTENT if pattern.search(content)), None)
+    return None
+
+
+def is_excepted(kind: str, path: str, policy: Policy) -> bool:
+    """Whether the base lets this kind through on this path."""
+    return any(item.kind == kind and matches_any(path, item.paths) for item in policy.cannot_tell_exceptions)

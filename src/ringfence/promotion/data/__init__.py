@@ -1,0 +1,1 @@
+"""Names of AWS IAM actions."""
