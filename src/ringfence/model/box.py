@@ -47,13 +47,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """One thing in the box's view. ``kind`` is ``ro``, ``rw``, ``tmpfs``, ``file`` (``content`` given) or ``hidden``."""
+    """One thing in the box's view.
+
+    ``kind`` is ``ro`` or ``rw`` (``source`` on the host), ``tmpfs`` (``size`` in bytes), ``file`` (``content`` given),
+    ``decoy`` (a file whose opening is a violation), ``link`` (to ``source``), ``dir``, ``proc``, or ``hidden``.
+    """
 
     kind: str
     target: str
     source: str = ""
     content: bytes = b""
     mode: int = 0o755
+    size: Bytes = Bytes(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +73,16 @@ class Layer:
     """uid and gid on the host of whom the box's user stands for in the worktree."""
     direct: bool = False
     """Bound writable without an overlay; only by a scope that may grant it."""
+    middle: str = ""
+    """Folder for second lower layers, between ``lower`` and ``upper``, made from the two fields below when they say
+    anything; it can be removed when no box of the mission runs. It belongs to the sandbox alone: the gate compares ``upper`` with ``lower`` and never sees it."""
+    masked: tuple[str, ...] = ()
+    """Relative paths that must not be seen (``files.read.deny``, ``.env`` and the like): whiteouts in ``middle``. A
+    path that is masked and absent from ``upper`` was hidden, never deleted; a masked path in ``upper`` was written by
+    the box without ever seeing the original; a whiteout or an opaque folder in ``upper`` over an ancestor of a masked
+    path would delete what the box never saw."""
+    replaced: tuple[tuple[str, bytes], ...] = ()
+    """Relative path and the content seen instead, as ``.git/config`` without its credentials. Also in ``middle``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +104,11 @@ class BoxPlan:
     home_upper: str = ""
     """Directory on the host that keeps the synthetic home between missions; empty: a private tmpfs."""
     required: Level = Level.NAMESPACES
+    user: tuple[int, int] = (0, 0)
+    """uid and gid of the box's processes; never 0 when carried out."""
+    umask: int = 0o022
+    size: tuple[int, int] = (24, 80)
+    """Rows and columns of the terminal at start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,60 @@
+"""What a box is fenced with, control by control, and what a fault while building one means for a person. Pure."""
+
+import errno
+import posixpath
+
+from ringfence.model.box import BoxPlan, Control, ControlState
+from ringfence.model.errors import BoxError
+
+ALWAYS = (
+    ("user namespace", "nothing in it maps to root; nested ones are forbidden"),
+    ("mount namespace", "root from an allowlist, old root left"),
+    ("pid namespace", "sees and signals only itself; ends as a whole"),
+    ("network namespace", "loopback of its own only"),
+    ("ipc namespace", ""),
+    ("uts namespace", ""),
+    ("capabilities", "none, bounding set empty"),
+    ("no_new_privs", ""),
+    ("seccomp", "refused calls are seen and answered outside"),
+    ("descriptors", "none inherited; streams are copied"),
+)
+
+
+def controls_of(plan: BoxPlan) -> tuple[Control, ...]:
+    """The controls that stand whenever the plan's command has been started: without any one of them it is not."""
+    controls = [Control(name=name, state=ControlState.ENFORCED, detail=detail) for name, detail in ALWAYS]
+    if plan.layer is not None:
+        state = ControlState.DOWNGRADED if plan.layer.direct else ControlState.ENFORCED
+        detail = "bound writable, by an explicit grant" if plan.layer.direct else "changes stay above the real tree"
+        controls.append(Control(name="worktree overlay", state=state, detail=detail))
+    return tuple(controls)
+
+
+def explain(plan: BoxPlan, what: str, number: int) -> BoxError:
+    """A fault as a person can use it: which step, why the kernel refused, and what to do."""
+    cause = f": {errno.errorcode.get(number, number)}" if number else ""
+    where = plan.layer.target if plan.layer else plan.cwd
+    step = what.partition(" ")[0]
+    if step == "enter" and "directory" in what:
+        return BoxError(
+            "box-cwd",
+            f"the working directory is not in the box's view{cause}",
+            where=plan.cwd,
+            remedy="run inside the worktree, or grant the folder",
+        )
+    if what.startswith(("mount_setattr", "overlay")) and number == errno.EINVAL and plan.layer:
+        return BoxError(
+            "box-worktree-filesystem",
+            f"the file system of {plan.layer.lower!r} (or of the state directory) cannot carry the box's view: "
+            "as root it must support id-mapped mounts, and the state directory must not be an overlay itself",
+            where=posixpath.normpath(where),
+            remedy="run as the owner of the worktree instead of root, or move it to ext4, xfs, btrfs or tmpfs",
+        )
+    if number in {errno.EPERM, errno.ENOSPC} and ("clone" in what or "unshare" in what):
+        return BoxError(
+            "box-namespaces",
+            f"this host does not let us make namespaces{cause}",
+            where=what,
+            remedy="ringfence doctor names the cause and the remedy",
+        )
+    return BoxError("box-start", f"the box could not be built: {what}{cause}", where=where, remedy="ringfence doctor")

@@ -1,0 +1,82 @@
+"""``.git/config`` as a box may see it: without credentials, helpers, programs, includes and extra headers. Pure."""
+
+import re
+
+KEPT = {
+    "core": {
+        "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
+        "autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "worktree", "sharedrepository", "compression", "untrackedcache",
+        "sparsecheckout", "sparsecheckoutcone", "commentchar", "excludesfile", "whitespace", "preloadindex",
+    },
+    "branch": {"remote", "merge", "rebase", "description", "pushremote"},
+    "remote": {"url", "fetch", "push", "pushurl", "tagopt", "prune", "mirror", "skipfetchall"},
+    "submodule": {"url", "active", "branch", "path", "update", "ignore"},
+    "user": {"name", "email"},
+    "author": {"name", "email"},
+    "committer": {"name", "email"},
+    "init": {"defaultbranch"},
+    "pull": {"rebase", "ff"},
+    "push": {"default", "autosetupremote", "followtags"},
+    "fetch": {"prune", "prunetags"},
+    "merge": {"ff", "conflictstyle", "renamelimit"},
+    "rebase": {"autosquash", "autostash", "updaterefs"},
+    "diff": {"renames", "algorithm", "renamelimit", "mnemonicprefix", "nopreview"},
+    "color": {"ui", "branch", "diff", "status"},
+    "extensions": {"objectformat", "worktreeconfig", "refstorage", "partialclone", "preciousobjects"},
+    "index": {"version", "threads"},
+    "feature": {"manyfiles"},
+    "status": {"showuntrackedfiles", "branch", "short"},
+    "advice": {"detachedhead", "addignoredfile"},
+    "lfs": {"repositoryformatversion"},
+}  # fmt: skip
+"""Section to keys that hold no credential and start no program. Everything else is left out."""
+
+SECTION = re.compile(r'^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?$')
+ENTRY = re.compile(r"^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$")
+IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s@]*@")
+FIXED = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+"""A background collection in a box would rewrite object files that the real repository keeps."""
+
+
+def sanitise(text: str) -> str:
+    """The configuration with only what the table keeps, and no user or password in any URL.
+
+    ``git@host:path`` and ``ssh://git@host`` keep working: for ssh the user is part of the address, not a secret.
+    What is not surely understood (continued lines, odd sections) is left out, never passed on.
+    """
+    out: list[str] = []
+    section, skipping = "", False
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if skipping:
+            skipping = line.endswith("\\")
+            continue
+        heading = SECTION.match(line)
+        if heading:
+            section = heading[1].lower()
+            name = f'[{heading[1]} "{_without_user(heading[2])}"]' if heading[2] is not None else f"[{heading[1]}]"
+            out.append(name if section in KEPT else "")
+            continue
+        entry = ENTRY.match(line)
+        skipping = line.endswith("\\")
+        if entry is None or skipping or entry[1].lower() not in KEPT.get(section, ()):
+            continue
+        value = _without_user(entry[2]) if entry[2] is not None else None
+        if value is not None and _starts_program(value):
+            continue
+        out.append(f"\t{entry[1]}" if value is None else f"\t{entry[1]} = {value}")
+    return "\n".join(line for line in out if line) + "\n" + FIXED
+
+
+def _without_user(text: str) -> str:
+    def keep(match: re.Match[str]) -> str:
+        whole = match[0]
+        is_ssh = match["scheme"].lower().startswith(("ssh://", "git+ssh://"))
+        return whole if is_ssh and ":" not in whole[len(match["scheme"]) :] else match["scheme"]
+
+    return IN_URL.sub(keep, text)
+
+
+def _starts_program(value: str) -> bool:
+    """``ext::`` and ``!`` values run a command."""
+    bare = value.strip().strip('"')
+    return bare.startswith("!") or bare.startswith("ext::") or "::" in bare.split("/")[0]

@@ -1,0 +1,246 @@
+"""PID 1 of a box: builds the view, gives up every privilege, starts the command, reaps, reports its true status.
+
+Runs in the forked child and never returns. What it holds from the host is two descriptors: the channel to the
+launcher and nothing else. The channel closes on exec, and this process is not dumpable, so the command can neither
+inherit nor steal it.
+"""
+
+import errno
+import fcntl
+import marshal
+import os
+import resource
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+from ringfence.sandbox.inner import kernel, landlock, seccomp
+from ringfence.sandbox.inner.network import raise_loopback
+from ringfence.sandbox.inner.view import View, ViewError
+
+CHANNEL = 3
+EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE = 127, 126
+CAPABILITIES = 64
+"""More than any kernel has; the first one refused ends the loop."""
+RLIMITS = {
+    "core": resource.RLIMIT_CORE,
+    "nofile": resource.RLIMIT_NOFILE,
+    "fsize": resource.RLIMIT_FSIZE,
+    "nproc": resource.RLIMIT_NPROC,
+    "cpu": resource.RLIMIT_CPU,
+}
+WATCHED = 0x00000001 | 0x00000020
+"""IN_ACCESS and IN_OPEN."""
+
+
+class Stop(Exception):
+    """The box cannot be built: what, and the errno (0 when there is none)."""
+
+    def __init__(self, what: str, number: int = 0) -> None:
+        super().__init__(what)
+        self.number = number
+
+
+def main(order: dict[str, Any], channel: int, streams: tuple[int, int, int]) -> NoReturn:
+    """Everything from the fork to the end of the box. ``streams`` become 0, 1, 2 of the command."""
+    box: socket.socket | None = None
+    try:
+        _take_descriptors(order, channel, streams)
+        box = socket.socket(fileno=CHANNEL)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.umask(0)
+        _run(order, box)
+    except ViewError as fault:
+        _say(box, ("failed", fault.step, fault.number))
+    except Stop as fault:
+        _say(box, ("failed", str(fault), fault.number))
+    except OSError as fault:
+        _say(box, ("failed", f"{fault.filename or 'system call'}", fault.errno or 0))
+    except BaseException as fault:  # noqa: BLE001  nothing may unwind into the launcher's code in this process
+        _say(box, ("failed", f"{type(fault).__name__}: {fault}", 0))
+    os._exit(1)
+
+
+def _run(order: dict[str, Any], box: socket.socket) -> None:
+    user, mapped = order["user"], order["map_user"]
+    # The launcher is not dumpable, which its forks inherit and which would close /proc/self to us; sealed again below.
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1, 0, 0, 0)
+    if mapped:
+        map_self(*user)
+    raise_loopback()
+    socket.sethostname("box")
+    View(order, user=user, idmap=order["idmap"]).build()
+    # The launcher has put this process into its groups when this arrives; the launcher's end gone means: end.
+    if box.recv(1) != b"g":
+        raise Stop("the launcher went away")
+    kernel.unshare(kernel.CLONE_NEWCGROUP)
+    _open_ports()
+    _set_limits(order["rlimits"])
+    if not mapped:
+        _become(*user)
+    _forbid_nesting()
+    _drop_capabilities()
+    watch = _own_files(order["late"])
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    landlock.restrict(order["writable"])
+    os.setsid()
+    if order["pty"]:
+        _terminal(box, order["size"])
+    os.umask(order["umask"])
+    _enter(order["cwd"])
+    # From here on every exec is seen by the launcher; the first one is the command's own.
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    listener = seccomp.install(order["filter"])
+    _say(box, ("sealed", watch is not None), [fd for fd in (listener, watch) if fd is not None])
+    os.close(listener)
+    if watch is not None:
+        os.close(watch)
+    _live(order, box)
+
+
+def _take_descriptors(order: dict[str, Any], channel: int, streams: tuple[int, int, int]) -> None:
+    """Streams at 0, 1, 2, the channel at 3, the identity map at 4, and nothing else of the host or of another box."""
+    kept = [*streams, channel] + ([order["idmap"]] if order["idmap"] >= 0 else [])
+    for wanted, fd in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(kept)) for fd in kept]):
+        os.dup2(fd, wanted, inheritable=wanted < CHANNEL)
+    kernel.close_range(len(kept), 0x7FFFFFFF, 0)
+    if order["idmap"] >= 0:
+        order["idmap"] = CHANNEL + 1
+
+
+def map_self(uid: int, gid: int) -> None:
+    """In a new user namespace: map this user to itself and nothing else."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        file = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(file, text.encode())
+        os.close(file)
+
+
+def _open_ports() -> None:
+    """Ports 80 and 443 are the box's own: it has its own network, so binding them takes nothing from the host."""
+    _sysctl("net/ipv4/ip_unprivileged_port_start", b"0")
+
+
+def _sysctl(name: str, value: bytes) -> None:
+    file = os.open(f"/proc/sys/{name}", os.O_WRONLY)
+    try:
+        os.write(file, value)
+    finally:
+        os.close(file)
+
+
+def _set_limits(limits: dict[str, int]) -> None:
+    for name, wanted in limits.items():
+        kind = RLIMITS[name]
+        hard = resource.getrlimit(kind)[1]
+        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        # One second more on the hard side: SIGXCPU first, SIGKILL for a program that ignores it.
+        resource.setrlimit(kind, (value, value + 1 if name == "cpu" and value < hard else value))
+
+
+def _become(uid: int, gid: int) -> None:
+    """Root's way: a real unprivileged uid first, then a user namespace of its own, so that nothing maps to root.
+
+    In a namespace that bubblewrap made for us the uid is right already, and the groups cannot be changed.
+    """
+    _drop_bounding()
+    if os.geteuid() != uid:
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1, 0, 0, 0)
+    kernel.unshare(kernel.CLONE_NEWUSER)
+    map_self(uid, gid)
+
+
+def _forbid_nesting() -> None:
+    for name in ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup"):
+        _sysctl(f"user/max_{name}_namespaces", b"0")
+
+
+def _drop_bounding() -> None:
+    for capability in range(CAPABILITIES):
+        try:
+            kernel.prctl(kernel.PR_CAPBSET_DROP, capability, 0, 0, 0)
+        except OSError as fault:
+            if fault.errno == errno.EINVAL:
+                return
+            raise
+
+
+def _drop_capabilities() -> None:
+    _drop_bounding()
+    kernel.prctl(kernel.PR_CAP_AMBIENT, 4, 0, 0, 0)
+    version_3 = (0x20080522).to_bytes(4, sys.byteorder) + bytes(4)
+    kernel.capset(version_3, bytes(24))
+
+
+def _own_files(late: list[tuple[bytes, bytes, int, bool]]) -> int | None:
+    """Write files into folders the box may have filled before. Done without any privilege: a link planted there in an
+    earlier mission leads nowhere this user could not go anyway. Gives an inotify descriptor on the decoys among them.
+    """
+    watch = None
+    for path, content, mode, decoy in late:
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            if not os.path.lexists(path):
+                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+                os.write(file, content)
+                os.close(file)
+        except OSError:
+            continue  # the home is the agent's own: what it blocked there it lost, nothing else
+        if decoy:
+            watch = kernel.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK) if watch is None else watch
+            kernel.inotify_add_watch(watch, path, WATCHED)
+    return watch
+
+
+def _terminal(box: socket.socket, size: tuple[int, int]) -> None:
+    from ringfence.sandbox.inner import terminal
+
+    master = terminal.take_over(size)
+    _say(box, ("terminal",), [master])
+    os.close(master)
+
+
+def _enter(cwd: bytes) -> None:
+    try:
+        os.chdir(cwd)
+    except OSError as fault:
+        raise Stop(f"enter the working directory {os.fsdecode(cwd)}", fault.errno or 0) from fault
+
+
+def _live(order: dict[str, Any], box: socket.socket) -> None:
+    from ringfence.sandbox.inner import reaper
+
+    environment = dict(order["env"])
+    try:
+        child = reaper.start(order["argv"], environment, pty=order["pty"])
+    except FileNotFoundError:
+        _complain(order["argv"][0], "not found in the box")
+        _say(box, ("end", EXIT_NOT_FOUND, None, "not found in the box"))
+        os._exit(0)
+    except OSError as fault:
+        _complain(order["argv"][0], os.strerror(fault.errno or errno.EACCES))
+        _say(box, ("end", EXIT_NOT_EXECUTABLE, None, os.strerror(fault.errno or errno.EACCES)))
+        os._exit(0)
+    _say(box, ("started",))
+    reaper.reap(child, box, pty=order["pty"])
+
+
+def _complain(program: bytes, why: str) -> None:
+    try:
+        os.write(2, f"ringfence: {os.fsdecode(program)!a}: {why}\n".encode())
+    except OSError:
+        return  # the caller reads no errors
+
+
+def _say(box: socket.socket | None, message: tuple[Any, ...], descriptors: list[int] | None = None) -> None:
+    if box is None:
+        return
+    try:
+        socket.send_fds(box, [marshal.dumps(message)], descriptors or [])
+    except OSError:
+        os._exit(1)  # nobody listens any more: the box must not go on

@@ -1,0 +1,294 @@
+"""Streams between the box and the caller: live up to three quarters of the cap, the last quarter kept, the rest counted.
+
+The caller's descriptors never enter the box: a file given as stdin could be opened for writing again through /proc,
+and a terminal could be typed into. Nothing here blocks: a slow reader only stops its own box.
+"""
+
+import errno
+import os
+import socket
+import stat
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from ringfence.sandbox.inner.loop import HANGUP, READ, WRITE, Loop
+
+CHUNK = 65536
+PENDING = 262144
+
+
+class Outlet:
+    """One descriptor of the caller, written without blocking it or us."""
+
+    def __init__(self, loop: Loop, descriptor: int, on_room: Callable[[], None], on_broken: Callable[[], None]) -> None:
+        self.loop, self.on_room, self.on_broken = loop, on_room, on_broken
+        self.is_socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+        self.descriptor = descriptor if self.is_socket else reopened(descriptor, os.O_WRONLY)
+        self.pending: deque[memoryview] = deque()
+        self.size = 0
+        self.broken = self.closing = False
+
+    def write(self, data: bytes) -> None:
+        """Hand over; what does not fit now is written when there is room."""
+        if self.broken or not data:
+            return
+        self.pending.append(memoryview(data))
+        self.size += len(data)
+        self._flush(0)
+
+    def _flush(self, _events: int) -> None:
+        while self.pending:
+            try:
+                done = self._put(self.pending[0])
+            except BlockingIOError:
+                if not self.loop.watch(self.descriptor, WRITE, self._flush):
+                    continue
+                return
+            except OSError:
+                self.broken, self.size = True, 0
+                self.pending.clear()
+                self.loop.forget(self.descriptor)
+                if self.closing:
+                    os.close(self.descriptor)
+                else:
+                    self.on_broken()
+                return
+            self.size -= done
+            if done == len(self.pending[0]):
+                self.pending.popleft()
+            else:
+                self.pending[0] = self.pending[0][done:]
+        self.loop.forget(self.descriptor)
+        if self.closing:
+            os.close(self.descriptor)
+        else:
+            self.on_room()
+
+    def _put(self, data: memoryview) -> int:
+        if self.is_socket:
+            with socket.socket(fileno=os.dup(self.descriptor)) as end:
+                return end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        return os.write(self.descriptor, data)
+
+    def close_when_written(self) -> None:
+        """Let go as soon as all is handed over, or nobody takes it."""
+        self.closing = True
+        if self.pending:
+            return
+        self.close()
+
+    def close(self) -> None:
+        """Let go, written or not."""
+        self.loop.forget(self.descriptor)
+        os.close(self.descriptor)
+
+
+def reopened(descriptor: int, access: int) -> int:
+    """The same pipe or terminal, opened anew without blocking, so that the caller's own descriptor keeps its flags."""
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISCHR(kind):
+        try:
+            fresh = os.open(f"/proc/self/fd/{descriptor}", access | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError:
+            return descriptor
+        os.close(descriptor)
+        return fresh
+    return descriptor
+
+
+class Capped:
+    """stdout and stderr of one box under one cap."""
+
+    def __init__(self, cap: int) -> None:
+        self.head_left = cap - cap // 4
+        self.tail_room = cap // 4
+        self.tail: deque[tuple[int, bytes]] = deque()
+        self.tail_size = 0
+        self.dropped = [0, 0]
+        self.seen = [0, 0]
+
+    def take(self, which: int, data: bytes) -> bytes:
+        """What of this chunk is to be passed on now; the rest is kept or counted."""
+        self.seen[which] += len(data)
+        live, rest = data[: self.head_left], data[self.head_left :]
+        self.head_left -= len(live)
+        if rest:
+            self.tail.append((which, rest))
+            self.tail_size += len(rest)
+            while self.tail_size > self.tail_room:
+                self._trim()
+        return live
+
+    def _trim(self) -> None:
+        which, oldest = self.tail.popleft()
+        surplus = self.tail_size - self.tail_room
+        if len(oldest) > surplus:
+            self.tail.appendleft((which, oldest[surplus:]))
+            oldest = oldest[:surplus]
+        self.tail_size -= len(oldest)
+        self.dropped[which] += len(oldest)
+
+    def finish(self) -> list[tuple[int, bytes]]:
+        """The kept end, after one line per stream that lost bytes saying how many."""
+        ending = [
+            (which, b"\n[ringfence: %d bytes of output not shown]\n" % lost)
+            for which, lost in enumerate(self.dropped)
+            if lost
+        ]
+        return ending + list(self.tail)
+
+
+class Output:
+    """The box's stdout and stderr, read to their end and handed on through the cap."""
+
+    def __init__(
+        self, loop: Loop, pipes: tuple[int, int], outlets: tuple[int, int], cap: int, on_end: Callable[[], None]
+    ) -> None:
+        self.loop, self.on_end = loop, on_end
+        self.pipes: list[int | None] = list(pipes)
+        self.capped = Capped(cap)
+        self.ending = self.ended = False
+        self.outlets = [Outlet(loop, fd, self._room, partial(self._broken, n)) for n, fd in enumerate(outlets)]
+        for which, pipe in enumerate(pipes):
+            os.set_blocking(pipe, False)
+            self._listen(which)
+
+    def _listen(self, which: int) -> None:
+        pipe = self.pipes[which]
+        if pipe is not None and self.outlets[which].size <= PENDING:
+            self.loop.watch(pipe, READ, lambda _events: self._read(which))
+
+    def _read(self, which: int) -> None:
+        pipe = self.pipes[which]
+        if pipe is None:
+            return
+        try:
+            data = os.read(pipe, CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close(which)
+            return
+        self.outlets[which].write(self.capped.take(which, data))
+        if self.outlets[which].size > PENDING and self.pipes[which] is not None:
+            self.loop.forget(pipe)
+
+    def _room(self) -> None:
+        for which in (0, 1):
+            self._listen(which)
+        self._check()
+
+    def _broken(self, which: int) -> None:
+        """The caller reads no more: so the box's next write gets SIGPIPE, as without a fence."""
+        self._close(which)
+
+    def _close(self, which: int) -> None:
+        pipe, self.pipes[which] = self.pipes[which], None
+        if pipe is not None:
+            self.loop.forget(pipe)
+            os.close(pipe)
+        self._check()
+
+    def drain(self) -> None:
+        """The box is gone: what still lies in the pipes is taken, and their end comes by itself."""
+        for which in (0, 1):
+            self._listen(which)
+
+    def _check(self) -> None:
+        if any(pipe is not None for pipe in self.pipes):
+            return
+        if not self.ending:
+            self.ending = True
+            for which, data in self.capped.finish():
+                self.outlets[which].write(data)
+        if not self.ended and not any(outlet.size for outlet in self.outlets):
+            self.ended = True
+            self.on_end()
+
+    def abandon(self) -> None:
+        """Give up on a caller that does not read: what was not handed over counts as dropped."""
+        for which, outlet in enumerate(self.outlets):
+            self.capped.dropped[which] += outlet.size
+            outlet.broken, outlet.size = True, 0
+            outlet.pending.clear()
+            self._close(which)
+        self._check()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for which in (0, 1):
+            pipe, self.pipes[which] = self.pipes[which], None
+            if pipe is not None:
+                self.loop.forget(pipe)
+                os.close(pipe)
+        for outlet in self.outlets:
+            outlet.close()
+
+
+class Input:
+    """The caller's stdin, copied into the box's pipe as it is read there."""
+
+    def __init__(self, loop: Loop, source: int, pipe: int) -> None:
+        self.loop = loop
+        self.source: int | None = reopened(source, os.O_RDONLY)
+        self.pipe: int | None = pipe
+        self.data = b""
+        os.set_blocking(pipe, False)
+        self._want()
+
+    def _want(self) -> None:
+        if self.source is not None and not self.loop.watch(self.source, READ, self._read) and self.pipe is not None:
+            self.loop.watch(self.pipe, WRITE, self._write)  # a regular file: read whenever the box takes more
+
+    def _read(self, _events: int) -> None:
+        if self.source is None:
+            return
+        try:
+            data = os.read(self.source, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as fault:
+            data = b""
+            if fault.errno not in {errno.EIO, errno.EISDIR}:
+                self.close()
+                return
+        self.loop.forget(self.source)
+        if not data:
+            self.close()
+            return
+        self.data = data
+        self._write(WRITE)
+
+    def _write(self, events: int) -> None:
+        if self.pipe is None:
+            return
+        if events & HANGUP:
+            self.close()
+            return
+        if not self.data:
+            self._read(READ)
+            return
+        try:
+            done = os.write(self.pipe, self.data)
+        except BlockingIOError:
+            self.loop.watch(self.pipe, WRITE, self._write)
+            return
+        except OSError:
+            self.close()
+            return
+        self.data = self.data[done:]
+        if self.data:
+            self.loop.watch(self.pipe, WRITE, self._write)
+        else:
+            self.loop.forget(self.pipe)
+            self._want()
+
+    def close(self) -> None:
+        """End of input for the box."""
+        for name in ("source", "pipe"):
+            descriptor = getattr(self, name)
+            if descriptor is not None:
+                setattr(self, name, None)
+                self.loop.forget(descriptor)
+                os.close(descriptor)

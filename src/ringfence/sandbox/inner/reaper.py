@@ -1,0 +1,156 @@
+"""The life of PID 1 once the command runs: reap everything, obey the launcher, report the command's own end."""
+
+import errno
+import marshal
+import os
+import select
+import signal
+import socket
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from ringfence.sandbox.inner import kernel
+
+RESET = [n for n in range(1, signal.NSIG) if n not in {signal.SIGKILL, signal.SIGSTOP, 32, 33}]
+
+
+def find(program: bytes, path: bytes) -> bytes:
+    """Where a bare name leads on the box's PATH. Raises FileNotFoundError or PermissionError as a shell would tell."""
+    if b"/" in program:
+        return program
+    blocked = False
+    for folder in path.split(b":"):
+        candidate = os.path.join(folder or b".", program)
+        if os.path.isfile(candidate):
+            if os.access(candidate, os.X_OK):
+                return candidate
+            blocked = True
+    if blocked:
+        raise PermissionError(errno.EACCES, "not executable")
+    raise FileNotFoundError(errno.ENOENT, "not found")
+
+
+def start(argv: list[bytes], environment: Mapping[bytes, bytes], *, pty: bool) -> int:
+    """Start the command in a process group of its own. vfork and exec: no second copy of this process is made."""
+    program = find(argv[0], environment.get(b"PATH", b"/usr/bin:/bin"))
+    options = {"setsigdef": RESET, "setsigmask": [], "setpgroup": 0}
+    try:
+        child = os.posix_spawn(program, argv, environment, **options)  # type: ignore[arg-type]
+    except OSError as fault:
+        if fault.errno != errno.ENOEXEC:
+            raise
+        child = os.posix_spawn(b"/bin/sh", [b"sh", program, *argv[1:]], environment, **options)  # type: ignore[arg-type]
+    if pty:
+        _foreground(child)
+    return child
+
+
+def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
+    """Wait for everything; when the command itself has ended, say how, and end: the kernel then ends all the rest."""
+    for stream in (0, 1, 2):
+        os.close(stream)  # the command's pipes must end when the box does, not when this process does
+    wake, poke = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
+    poll = select.poll()
+    poll.register(wake, select.POLLIN)
+    poll.register(box.fileno(), select.POLLIN)
+    stopped: set[int] = set()
+    while True:
+        _collect(child, box, pty=pty)
+        for descriptor, _event in poll.poll():
+            if descriptor == wake:
+                os.read(wake, 4096)
+            else:
+                _obey(box.recv(64), child, stopped, pty=pty)
+
+
+def _collect(child: int, box: socket.socket, *, pty: bool) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if pty else 0))
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        if pid != child:
+            continue
+        if os.WIFSTOPPED(status):
+            _tell(box, ("stopped", os.WSTOPSIG(status)))
+            continue
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        _tell(box, ("end", code, number, ""))
+        os._exit(0)
+
+
+def _obey(order: bytes, child: int, stopped: set[int], *, pty: bool) -> None:
+    if not order:
+        os._exit(1)  # the launcher is gone
+    if order == b"pause":
+        _stop_all(stopped)
+    elif order == b"resume":
+        for pid in _others():
+            if pid not in stopped:
+                _signal(pid, signal.SIGCONT)
+        stopped.clear()
+    elif order == b"continue":
+        if pty:
+            _foreground(child)
+        _signal(-child, signal.SIGCONT)
+    elif order.startswith(b"signal "):
+        _signal(-child, int(order[7:]))
+
+
+def _stop_all(stopped: set[int]) -> None:
+    """Stop every task, again until none is left running; those that were stopped before stay so at resume."""
+    stopped.update(pid for pid in _others() if _state(pid) == "T")
+    for _attempt in range(50):
+        running = [pid for pid in _others() if _state(pid) not in {"T", "Z", "t"}]
+        if not running:
+            return
+        for pid in running:
+            _signal(pid, signal.SIGSTOP)
+
+
+def _others() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
+
+def _state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return chr(file.read().rpartition(b")")[2].split()[0][0])
+    except OSError:
+        return "Z"
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _foreground(group: int) -> None:
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.tcsetpgrp(terminal, group)
+    except OSError:
+        pass  # the group is gone already
+    finally:
+        os.close(terminal)
+
+
+def _tell(box: socket.socket, message: tuple[Any, ...]) -> None:
+    try:
+        box.send(marshal.dumps(message))
+    except OSError:
+        os._exit(1)
+
+
+__all__ = ["find", "kernel", "reap", "start"]

@@ -1,0 +1,169 @@
+"""The system call filter: which calls a box may not make, which are seen on the way, and how it is put in force.
+
+Refused calls are answered by the launcher (EPERM), which thereby sees each of them; a call is never let through on
+the launcher's word except ``execve``, which was allowed anyway and is only recorded.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+
+from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.bpf import (
+    ALLOW,
+    ANY_BIT,
+    ARCH,
+    ARGUMENTS,
+    AT_LEAST,
+    EQUAL,
+    ERRNO,
+    KILL,
+    NOTIFY,
+    NUMBER,
+    Program,
+)
+
+ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+X32 = 0x40000000
+NEW_NAMESPACES = 0x7E020000
+"""Every CLONE_NEW* bit that clone(2) can carry."""
+
+_BOTH = {
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "open_tree_attr": 467,
+}
+REFUSED = {
+    "x86_64": {
+        "ptrace": 101, "syslog": 103, "uselib": 134, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155,
+        "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168,
+        "reboot": 169, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175,
+        "delete_module": 176, "quotactl": 179, "nfsservctl": 180, "lookup_dcookie": 212, "clock_settime": 227,
+        "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
+        "fanotify_init": 300, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310,
+        "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
+        "userfaultfd": 323, **_BOTH,
+    },
+    "aarch64": {
+        "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51,
+        "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105,
+        "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "reboot": 142, "sethostname": 161,
+        "setdomainname": 162, "settimeofday": 170, "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224,
+        "swapoff": 225, "perf_event_open": 241, "fanotify_init": 262, "open_by_handle_at": 265, "clock_adjtime": 266,
+        "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
+        "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, **_BOTH,
+    },
+}  # fmt: skip
+JUDGED = {
+    "x86_64": {"ioctl": 16, "socket": 41, "clone": 56, "execve": 59, "personality": 135, "execveat": 322},
+    "aarch64": {"ioctl": 29, "personality": 92, "socket": 198, "clone": 220, "execve": 221, "execveat": 281},
+}
+CLONE3 = 435
+TERMINAL_INJECTION = {0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x5423: "TIOCSETD"}
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+RAW = 3
+MPTCP = 262
+PROTOCOLS = (0, 1, 6, 17, 58)
+"""IP, ICMP (datagrams only), TCP, UDP, ICMPv6."""
+PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
+"""Linux, 32-bit uname, no address randomisation (debuggers), and the query."""
+
+
+def build(machine: str) -> bytes:
+    """The filter for one architecture. Pure. Raises KeyError for an architecture not known."""
+    refused, judged = REFUSED[machine], JUDGED[machine]
+    program = Program()
+    program.load(ARCH)
+    program.test(EQUAL, ARCHES[machine], yes="known")
+    program.answer(KILL)
+    program.label("known")
+    program.load(NUMBER)
+    program.test(AT_LEAST, X32, yes="missing")
+    program.test(EQUAL, CLONE3, yes="missing")
+    for name, number in judged.items():
+        program.test(EQUAL, number, yes=f"judge-{name}")
+    for number in sorted(refused.values()):
+        program.test(EQUAL, number, yes="notify")
+    program.label("allow")
+    program.answer(ALLOW)
+    program.label("judge-execve")
+    program.label("judge-execveat")
+    program.label("notify")
+    program.answer(NOTIFY)
+    # clone3 hides its flags behind a pointer; ENOSYS makes every C library fall back to clone.
+    program.label("missing")
+    program.answer(ERRNO | errno.ENOSYS)
+    _judge_arguments(program)
+    return program.assemble()
+
+
+def _judge_arguments(program: Program) -> None:
+    program.label("judge-clone")
+    program.load(ARGUMENTS)
+    program.test(ANY_BIT, NEW_NAMESPACES, yes="refuse")
+    program.answer(ALLOW)
+    program.label("judge-ioctl")
+    program.load(ARGUMENTS + 8)
+    for request in TERMINAL_INJECTION:
+        program.test(EQUAL, request, yes="refuse")
+    program.answer(ALLOW)
+    program.label("judge-personality")
+    program.load(ARGUMENTS)
+    for value in PERSONALITIES:
+        program.test(EQUAL, value, yes="permit")
+    program.goto("refuse")
+    program.label("judge-socket")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, UNIX, yes="permit")
+    program.test(EQUAL, NETLINK, yes="netlink")
+    program.test(EQUAL, INET, yes="internet")
+    program.test(EQUAL, INET6, yes="internet", no="refuse")
+    program.label("netlink")
+    program.load(ARGUMENTS + 16)
+    program.test(EQUAL, 0, yes="permit", no="refuse")
+    program.label("internet")
+    program.load(ARGUMENTS + 8)
+    program.mask(0xF)
+    program.test(EQUAL, RAW, yes="refuse")
+    program.load(ARGUMENTS + 16)
+    for protocol in PROTOCOLS:
+        program.test(EQUAL, protocol, yes="permit")
+    program.test(EQUAL, MPTCP, yes="no-protocol", no="refuse")
+    # Runtimes try multipath TCP first and fall back on this errno: ordinary, so not worth a record.
+    program.label("no-protocol")
+    program.answer(ERRNO | errno.EPROTONOSUPPORT)
+    program.label("permit")
+    program.answer(ALLOW)
+    program.label("refuse")
+    program.answer(NOTIFY)
+
+
+SET_MODE_FILTER = 1
+SPECULATION_ALLOWED, NEW_LISTENER, WAIT_KILLABLE = 1 << 2, 1 << 3, 1 << 5
+
+
+def install(program: bytes) -> int:
+    """Put the filter in force for this process and all it starts; gives the listener's descriptor. Raises OSError."""
+    lines = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(lines))
+    flags = SPECULATION_ALLOWED | NEW_LISTENER
+    try:
+        listener = kernel.seccomp(SET_MODE_FILTER, flags | WAIT_KILLABLE, header)
+    except OSError as fault:
+        if fault.errno != errno.EINVAL:
+            raise
+        listener = kernel.seccomp(SET_MODE_FILTER, flags, header)
+    os.set_inheritable(listener, False)
+    return listener

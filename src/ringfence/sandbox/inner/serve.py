@@ -1,0 +1,128 @@
+"""The launcher process: takes orders for boxes on one socket, forks once per box, ends when the supervisor does."""
+
+import ctypes
+import gc
+import marshal
+import os
+import signal
+import socket
+import struct
+import sys
+from typing import Any
+
+from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
+from ringfence.sandbox.inner.loop import READ, Loop
+from ringfence.sandbox.inner.ward import Ward
+
+ORDER_SECONDS = 10.0
+LARGEST_ORDER = 64 * 1024 * 1024
+
+
+class Launcher:
+    """All boxes of one supervisor."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.loop = Loop()
+        self.wards: set[Ward] = set()
+        self.maps: dict[tuple[int, int, int, int], int] = {}
+        self.filter = seccomp.build(kernel.MACHINE)
+        self.loop.watch(control.fileno(), READ, self._hear)
+
+    def _hear(self, _events: int) -> None:
+        try:
+            word, descriptors, _flags, _from = socket.recv_fds(self.control, 64, 4)
+        except OSError:
+            word, descriptors = b"", []
+        if not word:
+            self.loop.running = False
+        elif len(descriptors) == 4:
+            self._start(descriptors)
+
+    def _start(self, descriptors: list[int]) -> None:
+        channel, *streams = descriptors
+        try:
+            order = _read_order(channel)
+        except (OSError, ValueError, EOFError):
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return
+        try:
+            order["filter"] = self.filter
+            order["idmap"] = self._map(order)
+            self.wards.add(Ward(self.loop, channel, order, streams, self.wards.discard))
+        except OSError as fault:
+            _refuse(channel, fault)
+
+    def _map(self, order: dict[str, Any]) -> int:
+        if order["map_user"] or order["owner"] is None:
+            return -1
+        key = (*order["owner"], *order["user"])
+        if key not in self.maps:
+            self.maps[key] = idmap.make(order["owner"], order["user"])
+        return self.maps[key]
+
+
+def _read_order(channel: int) -> dict[str, Any]:
+    with socket.socket(fileno=os.dup(channel)) as end:
+        end.settimeout(ORDER_SECONDS)
+        length = struct.unpack("=I", _exactly(end, 4))[0]
+        if length > LARGEST_ORDER:
+            raise ValueError("order too long")
+        order = marshal.loads(_exactly(end, length))  # noqa: S302  from our own supervisor over its private pair
+    if not isinstance(order, dict):
+        raise ValueError("not an order")  # noqa: TRY004  the caller treats all malformed orders alike
+    return order
+
+
+def _exactly(end: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = end.recv(count - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+def _refuse(channel: int, fault: OSError) -> None:
+    data = marshal.dumps(("failed", f"start: {fault.filename or ''}", fault.errno or 0))
+    try:
+        os.write(channel, struct.pack("=I", len(data)) + data)
+    finally:
+        os.close(channel)
+
+
+def _hide_arguments() -> None:
+    """Our command line is what a box sees as that of its process 1; it would tell paths of the host."""
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[45]), int(fields[46])
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, b"box-init", min(8, end - start))
+    kernel.prctl(15, ctypes.addressof(ctypes.create_string_buffer(b"box-init")), 0, 0, 0)
+
+
+def main(arguments: list[str]) -> int:
+    """``arguments``: the control socket's descriptor, and 1 when the death of the starting thread means the end."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _hide_arguments()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
+    if arguments[1] == "1":
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    control = socket.socket(fileno=int(arguments[0]))
+    control.set_inheritable(False)
+    launcher = Launcher(control)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    control.send(b"ready")
+    launcher.loop.run()
+    for ward in list(launcher.wards):
+        ward.kill("the supervisor went away")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,155 @@
+"""Tries each thing a box needs, each in a process of its own, and prints what the kernel answered.
+
+Run as a program by the probe; prints one line a trial: name, errno (0: works) and, for Landlock, the ABI.
+"""
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+SECONDS = 10
+
+
+def _user_namespace(_folder: bytes) -> None:
+    from ringfence.sandbox.inner import init, kernel
+
+    uid, gid = os.geteuid(), os.getegid()
+    kernel.unshare(kernel.CLONE_NEWUSER)
+    init.map_self(uid, gid)
+
+
+def _enter(flags: int) -> None:
+    from ringfence.sandbox.inner import kernel
+
+    if os.geteuid() != 0 and not holds_capabilities():
+        _user_namespace(b"")
+    kernel.unshare(flags)
+
+
+def holds_capabilities() -> bool:
+    """Whether CAP_SYS_ADMIN is in effect here (root, or inside a namespace made for us)."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith("CapEff:"):
+                return bool(int(line.split()[1], 16) >> 21 & 1)
+    return False
+
+
+def _namespace(name: str) -> Callable[[bytes], None]:
+    def trial(_folder: bytes) -> None:
+        from ringfence.sandbox.inner import kernel
+
+        _enter(getattr(kernel, f"CLONE_NEW{name}"))
+
+    return trial
+
+
+def _private(folder: bytes) -> None:
+    from ringfence.sandbox.inner import kernel
+
+    _enter(kernel.CLONE_NEWNS)
+    kernel.mount(None, b"/", None, kernel.MS_REC | kernel.MS_PRIVATE, None)
+    os.chdir(folder)
+
+
+def _new_mounts(folder: bytes) -> None:
+    from ringfence.sandbox.inner import kernel
+
+    _private(folder)
+    tree = kernel.clone_tree(b"/usr")
+    kernel.set_attributes(tree, kernel.ATTR_RDONLY | kernel.ATTR_NOSUID)
+
+
+def _overlay(folder: bytes) -> None:
+    from ringfence.sandbox.inner.view import View
+
+    _private(folder)
+    for name in (b"lower", b"upper", b"work"):
+        os.makedirs(folder + b"/" + name, exist_ok=True)
+    View._mount_overlay([folder + b"/lower", folder + b"/upper", folder + b"/work"])  # noqa: SLF001  the very call boxes make
+
+
+def _proc(folder: bytes) -> None:
+    from ringfence.sandbox.inner import kernel
+
+    _enter(kernel.CLONE_NEWNS | kernel.CLONE_NEWPID)
+    kernel.mount(None, b"/", None, kernel.MS_REC | kernel.MS_PRIVATE, None)
+    _in_child(lambda: kernel.mount(b"proc", folder, b"proc", 0, None))
+
+
+def _identity_map(folder: bytes) -> None:
+    from ringfence.sandbox.inner import idmap, kernel
+
+    if os.geteuid() != 0:
+        return
+    _private(folder)
+    tree = kernel.clone_tree(folder, recursive=False)
+    kernel.set_attributes(tree, 0, userns=idmap.make((0, 0), (1_900_000_000, 1_900_000_000)), recursive=False)
+
+
+def _filter(_folder: bytes) -> None:
+    from ringfence.sandbox.inner import kernel, seccomp
+
+    program = seccomp.build(kernel.MACHINE)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    seccomp.install(program)
+
+
+def _in_child(action: Callable[[], object]) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        except OSError as fault:
+            os._exit(min(fault.errno or 1, 255))
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+TRIALS: dict[str, Callable[[bytes], None]] = {
+    "user": _user_namespace,
+    "mnt": _namespace("NS"),
+    "pid": _namespace("PID"),
+    "net": _namespace("NET"),
+    "ipc": _namespace("IPC"),
+    "uts": _namespace("UTS"),
+    "cgroup": _namespace("CGROUP"),
+    "mounts": _new_mounts,
+    "overlay": _overlay,
+    "proc": _proc,
+    "idmap": _identity_map,
+    "seccomp": _filter,
+}
+
+
+def main(folder: str) -> int:
+    """Try everything with ``folder`` as the place for the overlay's parts."""
+    for name, trial in TRIALS.items():
+        print(name, _outcome(trial, os.fsencode(folder)), flush=True)
+    from ringfence.sandbox.inner import landlock
+
+    print("landlock", landlock.abi())
+    return 0
+
+
+def _outcome(trial: Callable[[bytes], None], folder: bytes) -> int:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        try:
+            trial(folder)
+        except OSError as fault:
+            os._exit(min(fault.errno or errno.EIO, 255))
+        except BaseException:  # noqa: BLE001  an unknown architecture and the like: counted as not working
+            os._exit(errno.ENOSYS)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code if code >= 0 else errno.ETIMEDOUT
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

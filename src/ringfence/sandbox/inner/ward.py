@@ -1,0 +1,281 @@
+"""One box as the launcher sees it: fork, streams, limits, what is seen, and the end."""
+
+import marshal
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ringfence.sandbox.inner import init, kernel
+from ringfence.sandbox.inner.groups import Groups
+from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
+from ringfence.sandbox.inner.pump import Input, Outlet, Output
+from ringfence.sandbox.inner.watch import Calls, Decoys, Record
+
+ALL_NAMESPACES = (
+    kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+)
+BUILD_SECONDS = 20.0
+FLUSH_SECONDS = 30.0
+POLL_SECONDS = 0.25
+LENGTH = struct.Struct("=I")
+
+
+class Ward:
+    """A box from order to end. ``gone`` is called once, when nothing of it is left."""
+
+    def __init__(
+        self, loop: Loop, channel: int, order: dict[str, Any], streams: list[int], gone: Callable[["Ward"], None]
+    ) -> None:
+        self.loop, self.order, self.gone = loop, order, gone
+        self.channel = channel
+        self.teller = Outlet(loop, os.dup(channel), lambda: None, lambda: self.kill("the supervisor went away"))
+        self.inbox = bytearray()
+        self.record = Record()
+        self.calls: Calls | None = None
+        self.decoys: Decoys | None = None
+        self.output: Output | None = None
+        self.terminal: Any = None
+        self.ended_by = ""
+        self.end: tuple[int | None, int | None, str] | None = None
+        self.failure: tuple[str, int] | None = None
+        self.started = self.dead = self.paused = self.finished = False
+        self.begun = time.monotonic()
+        self.groups = Groups(order["limits"])
+        self._fork(streams)
+
+    def _fork(self, streams: list[int]) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        inward, outward, errors = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+        flags = ALL_NAMESPACES | kernel.SIGCHLD | (kernel.CLONE_NEWUSER if self.order["map_user"] else 0)
+        self.pid = kernel.clone(flags, 0, 0, 0, 0)
+        if self.pid == 0:
+            init.main(self.order, theirs.fileno(), (inward[0], outward[1], errors[1]))
+        self.box = ours
+        theirs.close()
+        for descriptor in (inward[0], outward[1], errors[1]):
+            os.close(descriptor)
+        self.pidfd = os.pidfd_open(self.pid)
+        self.input = Input(self.loop, streams[0], inward[1])
+        cap = self.order["limits"]["output"]
+        self.output = Output(self.loop, (outward[0], errors[0]), (streams[1], streams[2]), cap, self._finish)
+        self.loop.watch(ours.fileno(), READ, self._hear)
+        self.loop.watch(self.pidfd, READ, lambda _events: self._died())
+        os.set_blocking(self.channel, False)
+        self.loop.watch(self.channel, READ, self._obey)
+        try:
+            self.groups.join(self.pid)
+            ours.send(b"g")
+        except OSError as fault:
+            self.failure = (f"limits: {fault.filename or ''}", fault.errno or 0)
+            self._end_it()
+        self.loop.after(BUILD_SECONDS, self._late)
+
+    def tell(self, *message: Any) -> None:
+        """One frame to the supervisor."""
+        data = marshal.dumps(message)
+        self.teller.write(LENGTH.pack(len(data)) + data)
+
+    def _hear(self, events: int) -> None:
+        if not events & READ:
+            self.loop.forget(self.box.fileno())
+            return
+        try:
+            data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, 4)
+        except OSError:
+            return
+        if not data:
+            self.loop.forget(self.box.fileno())
+            return
+        message = marshal.loads(data)  # noqa: S302  written by our own init, which the box's programs cannot reach
+        self._take(message, descriptors)
+
+    def _take(self, message: tuple[Any, ...], descriptors: list[int]) -> None:
+        match message[0]:
+            case "sealed":
+                self.calls = Calls(self.loop, descriptors[0], self.record, list(self.order["argv"]))
+                if message[1]:
+                    names = [os.fsdecode(late[0]) for late in self.order["late"] if late[3]]
+                    self.decoys = Decoys(self.loop, descriptors[1], names, self._touched)
+            case "terminal":
+                self._use_terminal(descriptors[0])
+            case "started":
+                self.started = True
+                self.tell("started", self.pid)
+                self._arm()
+            case "failed":
+                self.failure = (message[1], message[2])
+            case "stopped":
+                self.tell("stopped", message[1])
+            case "end":
+                self.end = (message[1], message[2], message[3])
+                if not self.started:
+                    self.started = True
+                    self.tell("started", self.pid)
+            case _:
+                self.failure = ("init spoke out of turn", 0)
+
+    def _use_terminal(self, master: int) -> None:
+        from ringfence.sandbox.inner.terminal import Terminal
+
+        if self.output is not None:
+            self.terminal = Terminal(self.loop, master, self.input, self.output)
+
+    def _touched(self, name: str) -> None:
+        if self.record.add("decoy", name):
+            self.tell("seen", "decoy", name)
+
+    def _arm(self) -> None:
+        runtime = self.order["limits"]["runtime"]
+        if runtime:
+            self.loop.after(runtime / 1000, lambda: self.kill(f"runtime, {runtime} ms"))
+        if self.groups.needs_polling:
+            self.loop.after(POLL_SECONDS, self._poll)
+
+    def _poll(self) -> None:
+        if self.dead:
+            return
+        reached = self.groups.reached(self.pid)
+        if reached:
+            self.kill(reached)
+        self.loop.after(POLL_SECONDS, self._poll)
+
+    def _late(self) -> None:
+        if not self.started and not self.dead:
+            self.failure = self.failure or (f"not built within {BUILD_SECONDS:.0f} s", 0)
+            self._end_it()
+
+    def kill(self, reason: str) -> None:
+        """End the whole tree now. The first reason stays."""
+        if self.dead:
+            if self.output is not None and not self.finished:
+                self.output.abandon()
+            return
+        self.ended_by = self.ended_by or reason
+        self._end_it()
+
+    def _end_it(self) -> None:
+        try:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        if self.paused:
+            self.groups.thaw()
+
+    def _obey(self, events: int) -> None:
+        try:
+            data = os.read(self.channel, 65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data or events & HANGUP:
+            self.loop.forget(self.channel)
+            self.kill("the supervisor went away")
+            return
+        self.inbox += data
+        while len(self.inbox) >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(self.inbox)
+            if len(self.inbox) < LENGTH.size + length:
+                return
+            frame = bytes(self.inbox[LENGTH.size : LENGTH.size + length])
+            del self.inbox[: LENGTH.size + length]
+            self._carry_out(marshal.loads(frame))  # noqa: S302  from our own supervisor over its private pair
+
+    def _carry_out(self, command: tuple[Any, ...]) -> None:
+        match command[0]:
+            case "kill":
+                self.kill(command[1])
+            case "pause":
+                self.paused = True
+                if not self.groups.freeze():
+                    self._to_init(b"pause")
+                self.tell("paused")
+            case "resume":
+                self.paused = False
+                if not self.groups.thaw():
+                    self._to_init(b"resume")
+                self.tell("resumed")
+            case "signal":
+                self._to_init(b"signal %d" % command[1])
+            case "continue":
+                self._to_init(b"continue")
+            case "size" if self.terminal is not None:
+                self.terminal.resize(command[1], command[2])
+
+    def _to_init(self, order: bytes) -> None:
+        try:
+            self.box.send(order)
+        except OSError:
+            return  # it is ending
+
+    def _died(self) -> None:
+        """Init is gone, and with it, by the kernel's word, every process of the box."""
+        self.loop.forget(self.pidfd)
+        self.dead = True
+        self._drain_messages()
+        self.usage = os.wait4(self.pid, 0)[2]
+        self.loop.forget(self.box.fileno())
+        self.input.close()
+        for seen in (self.calls, self.decoys):
+            if seen is not None:
+                seen.close()
+        if self.terminal is not None:
+            self.terminal.close()
+        self.duration = time.monotonic() - self.begun
+        if self.output is not None:
+            self.output.drain()
+            self._finish()
+            self.loop.after(FLUSH_SECONDS, self._flush_over)
+
+    def _drain_messages(self) -> None:
+        self.box.setblocking(False)
+        while True:
+            try:
+                data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, 4)
+            except OSError:
+                return
+            if not data:
+                return
+            self._take(marshal.loads(data), descriptors)  # noqa: S302  as in _hear
+
+    def _flush_over(self) -> None:
+        if not self.finished and self.output is not None:
+            self.output.abandon()
+
+    def _finish(self) -> None:
+        """The box is gone and its output handed over."""
+        if not self.dead or self.finished or self.output is None or not self.output.ended:
+            return
+        self.finished = True
+        self.ended_by = self.ended_by or self.groups.verdict()
+        self._report()
+        self.groups.remove()
+        if self.output is not None:
+            self.output.close()
+        self.box.close()
+        os.close(self.pidfd)
+        self.loop.forget(self.channel)
+        os.close(self.channel)
+        self.gone(self)
+
+    def _report(self) -> None:
+        if self.failure is not None or (self.end is None and not self.ended_by):
+            what, number = self.failure or ("the box ended without a word", 0)
+            self.tell("failed", what, number)
+            self.teller.close_when_written()
+            return
+        code, by_signal, note = self.end or (None, int(signal.SIGKILL), "")
+        capped = self.output.capped if self.output is not None else None
+        self.tell("done", {
+            "exit": code, "signal": by_signal, "note": note, "ended_by": self.ended_by,
+            "duration": int(self.duration * 1_000_000),
+            "seen": capped.seen if capped else [0, 0], "dropped": sum(capped.dropped) if capped else 0,
+            "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
+            "unrecorded": self.record.dropped, "groups": self.groups.name,
+            "cpu": int((self.usage.ru_utime + self.usage.ru_stime) * 1000),
+        })  # fmt: skip
+        self.teller.close_when_written()

@@ -1,0 +1,195 @@
+"""What happens in a box, seen from outside: programs started, calls refused, decoys touched. Bounded, counted exactly.
+
+The record of an exec is read from the memory of the caller, which it could change meanwhile: it is a record, never
+the wall. Refused calls are judged by register values that the kernel copied, so those are exact.
+"""
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Callable
+
+from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
+from ringfence.sandbox.inner.seccomp import JUDGED, REFUSED, TERMINAL_INJECTION
+
+RECEIVE, SEND, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
+SYNC_WAKE_UP = 1
+CONTINUE = 1
+NOTICE = struct.Struct("=QIIiIQ6Q")
+ANSWER = struct.Struct("=QqiI")
+TOUCHED = 0x1 | 0x20
+"""IN_ACCESS and IN_OPEN."""
+MANY_KINDS = 1000
+ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
+
+NAMES = (
+    {number: name for name, number in (*REFUSED[kernel.MACHINE].items(), *JUDGED[kernel.MACHINE].items())}
+    if kernel.NUMBERS
+    else {}
+)
+FAMILIES = {
+    1: "unix",
+    2: "inet",
+    10: "inet6",
+    15: "key",
+    16: "netlink",
+    17: "packet",
+    38: "alg",
+    40: "vsock",
+    44: "xdp",
+}
+
+
+class Record:
+    """Observations of one box: (kind, detail) with a count; what is beyond the bound is only counted."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, str], int] = {}
+        self.dropped = 0
+
+    def add(self, kind: str, detail: str) -> bool:
+        """Count one; True when it is the first of its kind."""
+        key = (kind, detail)
+        first = key not in self.counts
+        if first and len(self.counts) >= MANY_KINDS:
+            self.dropped += 1
+            return False
+        self.counts[key] = self.counts.get(key, 0) + 1
+        return first
+
+
+class Calls:
+    """The listener of one box's filter: answers every notice at once, and records it."""
+
+    def __init__(self, loop: Loop, listener: int, record: Record, first: list[bytes]) -> None:
+        self.loop, self.listener, self.record, self.first = loop, listener, record, first
+        self.buffer = bytearray(NOTICE.size)
+        try:
+            fcntl.ioctl(listener, SET_FLAGS, SYNC_WAKE_UP)
+        except OSError:
+            pass  # older kernels only wake the caller a little later
+        loop.watch(listener, READ, self._ready)
+
+    def _ready(self, events: int) -> None:
+        if events & READ:
+            self._one()
+        elif events & HANGUP:
+            self.close()
+
+    def _one(self) -> None:
+        buffer = self.buffer
+        buffer[:] = bytes(NOTICE.size)
+        try:
+            fcntl.ioctl(self.listener, RECEIVE, buffer)
+        except OSError:
+            return  # the caller died meanwhile
+        notice = NOTICE.unpack(buffer)
+        identity, pid, number, arguments = notice[0], notice[1], notice[3], notice[6:]
+        name = NAMES.get(number, str(number))
+        if name in {"execve", "execveat"}:
+            shift = name == "execveat"
+            detail = self._exec(pid, arguments[shift], arguments[1 + shift])
+            self._answer(identity, 0, CONTINUE)
+            self.record.add("exec", f"{detail} (parent {_parent(pid)})")
+            return
+        error = errno.EAFNOSUPPORT if name == "socket" else errno.EPERM
+        self._answer(identity, -error, 0)
+        self.record.add("refused-syscall", _describe(name, arguments))
+
+    def _answer(self, identity: int, error: int, flags: int) -> None:
+        try:
+            fcntl.ioctl(self.listener, SEND, ANSWER.pack(identity, 0, error, flags))
+        except OSError:
+            return  # interrupted or dead: nothing waits for the answer
+
+    def _exec(self, pid: int, program: int, vector: int) -> str:
+        first, self.first = self.first, []
+        try:
+            memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return _join([_text(word) for word in first]) if first else "not readable"
+        try:
+            words = [_string(memory, program)]
+            pointers = os.pread(memory, 8 * (ARGUMENTS_SHOWN + 2), vector)
+            for (pointer,) in struct.iter_unpack("=Q", pointers[: len(pointers) // 8 * 8]):
+                if pointer == 0:
+                    break
+                words.append("…" if len(words) > ARGUMENTS_SHOWN else _string(memory, pointer))
+        except (OSError, OverflowError):
+            return "not readable"
+        finally:
+            os.close(memory)
+        return _join([words[0], *words[2:]])
+
+    def close(self) -> None:
+        """Nothing is left that could make a call."""
+        if self.listener >= 0:
+            self.loop.forget(self.listener)
+            os.close(self.listener)
+            self.listener = -1
+
+
+class Decoys:
+    """The inotify descriptor on the decoys of one box."""
+
+    def __init__(self, loop: Loop, descriptor: int, names: list[str], touched: Callable[[str], None]) -> None:
+        self.loop, self.descriptor, self.names, self.touched = loop, descriptor, names, touched
+        loop.watch(descriptor, READ, self._ready)
+
+    def _ready(self, _events: int) -> None:
+        try:
+            data = os.read(self.descriptor, 4096)
+        except BlockingIOError:
+            return
+        position = 0
+        while position + 16 <= len(data):
+            which, mask, _cookie, length = struct.unpack_from("=iIII", data, position)
+            position += 16 + length
+            # The end of the file system the decoys lie in is told too, and is nobody's doing.
+            if mask & TOUCHED and 1 <= which <= len(self.names):
+                self.touched(self.names[which - 1])
+
+    def close(self) -> None:
+        """Read what is still queued and let go."""
+        if self.descriptor >= 0:
+            self._ready(READ)
+            self.loop.forget(self.descriptor)
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def _string(memory: int, address: int) -> str:
+    data = os.pread(memory, ARGUMENT_BYTES, address)
+    whole, found, _rest = data.partition(b"\0")
+    return _text(whole) + ("" if found else "…")
+
+
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "backslashreplace")
+
+
+def _join(words: list[str]) -> str:
+    return " ".join(word if word and word.isprintable() and " " not in word else ascii(word) for word in words)
+
+
+def _parent(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+        with open(f"/proc/{parent}/comm", "rb") as file:
+            return _join([_text(file.read().strip())])
+    except (OSError, ValueError, IndexError):
+        return "gone"
+
+
+def _describe(name: str, arguments: tuple[int, ...]) -> str:
+    if name == "socket":
+        family = arguments[0] & 0xFFFFFFFF
+        return f"socket {FAMILIES.get(family, family)} type {arguments[1] & 0xF} protocol {arguments[2] & 0xFFFFFFFF}"
+    if name == "ioctl":
+        return f"ioctl {TERMINAL_INJECTION.get(arguments[1] & 0xFFFFFFFF, arguments[1])}"
+    if name in {"clone", "unshare", "personality"}:
+        return f"{name} {arguments[0] & 0xFFFFFFFF:#x}"
+    return name

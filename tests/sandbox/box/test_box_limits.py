@@ -1,0 +1,109 @@
+"""Time, output, and the end of the whole tree."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from ringfence.model.box import Limits
+from ringfence.model.ids import Bytes, Millis
+
+pytestmark = pytest.mark.needs_userns
+
+STUBBORN = (
+    "import os,signal,time\n"
+    "[signal.signal(s, signal.SIG_IGN) for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]\n"
+    "if os.fork() == 0:\n"
+    "  os.setsid()\n"
+    "  if os.fork() == 0: time.sleep(60)\n"
+    "  os._exit(0)\n"
+    "print('up', flush=True); time.sleep({})\n"
+)
+
+
+def test_runtime_ends_the_whole_tree_in_bounded_time(bench):
+    running = bench.begin(bench.plan("/usr/bin/python3", "-c", STUBBORN.format(60), limits=Limits(runtime=Millis(700))))
+    time.sleep(0.4)
+    pids = running.box.pids()
+    assert len(pids) >= 3
+    begun = time.monotonic()
+    ran = running.finish()
+    assert time.monotonic() - begun < 3
+    assert ran.execution.ended_by == "runtime, 700 ms"
+    assert ran.execution.signal == 9
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+    assert any(o.kind == "limit" and o.violation for o in ran.execution.observations)
+
+
+def test_a_daemon_does_not_outlive_its_parent(bench):
+    running = bench.begin(bench.plan("/usr/bin/python3", "-c", STUBBORN.format(0.3)))
+    time.sleep(0.2)
+    pids = running.box.pids()
+    ran = running.finish()
+    assert (ran.execution.exit, ran.execution.ended_by) == (0, "")
+    assert pids
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+def test_kill_names_its_reason_and_comes_from_any_thread(bench):
+    running = bench.begin(bench.plan("sleep", "60"))
+    threading.Timer(0.2, running.box.kill, ["the mission was terminated"]).start()
+    assert running.finish().execution.ended_by == "the mission was terminated"
+    assert running.box.pids() == ()
+
+
+def test_wait_can_be_tried_again(bench):
+    running = bench.begin(bench.plan("sleep", "0.5"))
+    with pytest.raises(TimeoutError):
+        running.box.wait(0.05)
+    assert running.finish().execution.exit == 0
+
+
+def test_output_beyond_the_cap_is_drained_and_counted(bench):
+    script = "import sys; [sys.stdout.write('%07d\\n' % n) for n in range(100000)]"
+    ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(output=Bytes(4096)))
+    assert ran.execution.exit == 0
+    assert ran.execution.stdout_bytes == 800_000
+    assert ran.execution.dropped_bytes == 800_000 - 4096
+    head, marker, tail = ran.out[:3072], ran.out[3072:-1024], ran.out[-1024:]
+    assert head.startswith(b"0000000\n")
+    assert tail.endswith(b"0099999\n")
+    assert marker == b"\n[ringfence: 795904 bytes of output not shown]\n"
+
+
+def test_output_up_to_the_cap_is_whole(bench):
+    ran = bench.sh("head -c 4096 /dev/zero", limits=Limits(output=Bytes(4096)))
+    assert (len(ran.out), ran.execution.dropped_bytes) == (4096, 0)
+
+
+def test_a_reader_that_goes_away_gives_the_command_sigpipe(bench):
+    read_end, write_end = os.pipe()
+    null = os.open("/dev/null", os.O_RDWR)
+    box = bench.launcher.start(
+        bench.plan("yes", limits=Limits(output=Bytes(1 << 26))), stdin=null, stdout=write_end, stderr=null
+    )
+    os.close(write_end)
+    os.read(read_end, 10)
+    os.close(read_end)
+    assert box.wait(20).signal == 13
+    os.close(null)
+
+
+def test_fifty_at_once(bench, tmp_path):
+    results = []
+
+    def one(number):
+        for name in ("u", "w"):
+            os.mkdir(tmp_path / f"{name}{number}")
+        from dataclasses import replace
+
+        layer = replace(bench.layer, upper=str(tmp_path / f"u{number}"), work=str(tmp_path / f"w{number}"))
+        results.append(bench.sh(f"echo {number} > n; cat n; sleep 0.5", layer=layer).out)
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(50)]
+    [t.start() for t in threads]
+    [t.join(60) for t in threads]
+    assert sorted(int(r) for r in results) == list(range(50))
+    for number in range(50):
+        os.chmod(tmp_path / f"w{number}" / "work", 0o700)

@@ -1,0 +1,157 @@
+"""A command in a box: status, streams, view, changes kept apart."""
+
+import os
+import signal
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringfence.model.box import Limits
+from ringfence.model.errors import BoxError
+from ringfence.model.ids import Bytes
+
+pytestmark = pytest.mark.needs_userns
+
+
+def test_status_and_streams_are_the_commands_own(bench):
+    ran = bench.sh("cat; echo problem >&2; exit 7", stdin=b"from the caller")
+    assert (ran.execution.exit, ran.execution.signal, ran.execution.ended_by) == (7, None, "")
+    assert (ran.out, ran.err) == (b"from the caller", b"problem\n")
+
+
+def test_a_signal_is_told_as_a_signal(bench):
+    ran = bench.sh("kill -USR1 $$")
+    assert (ran.execution.exit, ran.execution.signal) == (None, signal.SIGUSR1)
+
+
+def test_a_missing_program_is_127_and_a_file_without_right_126(bench):
+    assert bench.run("no-such-program").execution.exit == 127
+    assert bench.run("./readme.txt").execution.exit == 126
+
+
+def test_changes_stay_above_the_real_tree(bench):
+    ran = bench.sh("echo new > made.txt; rm readme.txt; ls -A")
+    lower, upper = Path(bench.layer.lower), Path(bench.layer.upper)
+    assert ran.out == b"made.txt\n"
+    assert sorted(p.name for p in lower.iterdir()) == [".env", "readme.txt"]
+    assert (upper / "made.txt").read_text() == "new\n"
+    assert (upper / "made.txt").stat().st_uid == bench.layer.owner[0]
+    whiteout = (upper / "readme.txt").lstat()
+    assert stat.S_ISCHR(whiteout.st_mode)
+    assert whiteout.st_rdev == 0
+
+
+def test_masked_paths_never_existed(bench):
+    ran = bench.sh("cat .env; ls -A; echo mine > .env; cat .env")
+    assert b"planted" not in ran.out
+    assert ran.out == b"readme.txt\nmine\n"
+    assert (Path(bench.layer.lower) / ".env").read_text() == "TOKEN=planted\n"
+
+
+def test_replaced_files_show_the_other_content_and_can_be_written(bench):
+    (Path(bench.layer.lower) / "sub").mkdir()
+    (Path(bench.layer.lower) / "sub" / "config").write_text("secret\n")
+    layer = replace(bench.layer, replaced=(("sub/config", b"clean\n"),))
+    ran = bench.sh("cat sub/config; echo more >> sub/config; cat sub/config", layer=layer)
+    assert ran.out == b"clean\nclean\nmore\n"
+    assert (Path(bench.layer.lower) / "sub" / "config").read_text() == "secret\n"
+
+
+def test_masks_outside_the_worktree_are_refused(bench):
+    with pytest.raises(BoxError, match="not a path within"):
+        bench.sh("true", layer=replace(bench.layer, masked=("../x",), middle=bench.layer.middle + "2"))
+
+
+def test_it_runs_as_an_unprivileged_user_without_capabilities(bench):
+    ran = bench.sh("id -u; grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' /proc/self/status")
+    lines = ran.out.decode().split("\n")
+    assert lines[0] == str(bench.facts.uid or 1_900_000_000)
+    assert all(line.split()[1].strip("0") == "" for line in lines if line.startswith("Cap"))
+    assert "NoNewPrivs:\t1" in lines
+    assert "Seccomp:\t2" in lines
+
+
+def test_only_the_box_is_seen(bench):
+    ran = bench.sh(
+        "ls / /home /proc | tr '\\n' ' '; cat /proc/1/environ; cat /etc/shadow; ls /run/user /var/run/docker.sock"
+    )
+    assert b"shadow:" not in ran.out
+    assert b"root:" not in ran.out.replace(b"/root:", b"")
+    assert str(os.getpid()).encode() not in ran.out.split()
+
+
+def test_no_descriptor_is_inherited(bench):
+    with open("/etc/passwd", "rb") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        ran = bench.sh("ls /proc/self/fd; ls -l /proc/self/fd | grep -c pipe")
+    assert ran.out.split() == [b"0", b"1", b"2", b"3", b"3"]
+
+
+def test_the_callers_secrets_and_the_launchers_environment_stay_outside(bench):
+    environ = {
+        "PATH": bench.facts.path,
+        "GH_TOKEN": "planted-1",
+        "AWS_SECRET_ACCESS_KEY": "planted-2",
+        "LANG": "C.UTF-8",
+    }
+    ran = bench.sh("cat /proc/*/environ | tr '\\0' '\\n'; env", caller_env=environ, run_id="run-5", git_sha="abc")
+    assert b"planted" not in ran.out
+    for line in (b"AGENT_ENV_CLASS=sandbox", b"AGENT_RUN_ID=run-5", b"AGENT_GIT_SHA=abc", b"LANG=C.UTF-8"):
+        assert line in ran.out.split(b"\n")
+
+
+def test_umask_and_working_directory_are_kept(bench):
+    ran = bench.sh("umask; pwd", umask=0o027)
+    assert ran.out.decode().split() == ["0027", bench.layer.target]
+
+
+def test_a_working_directory_outside_the_view_is_named(bench):
+    with pytest.raises(BoxError) as fault:
+        bench.sh("true", cwd="/srv/elsewhere")
+    assert fault.value.code == "box-cwd"
+
+
+def test_loopback_servers_work_and_nothing_else_is_reachable(bench):
+    script = (
+        "import socket\n"
+        "s=socket.create_server(('127.0.0.1',80)); c=socket.create_connection(('127.0.0.1',80)); print('own')\n"
+        "for a in ('169.254.169.254','192.0.2.1'):\n"
+        "  try: socket.create_connection((a,80),timeout=2); print('reached')\n"
+        "  except OSError as e: print(type(e).__name__)\n"
+    )
+    ran = bench.run("/usr/bin/python3", "-c", script)
+    assert ran.out.split()[0] == b"own"
+    assert b"reached" not in ran.out
+
+
+def test_what_it_starts_is_seen_and_what_is_refused_too(bench):
+    ran = bench.sh("unshare -U true; /usr/bin/env true; cat ~/.ssh/id_rsa > /dev/null")
+    seen = {(o.kind, o.detail.split(" (")[0]) for o in ran.execution.observations}
+    assert ("refused-syscall", "unshare 0x10000000") in seen
+    assert ("exec", "/usr/bin/env true") in seen
+    decoys = [o for o in ran.execution.observations if o.kind == "decoy"]
+    assert [o.detail for o in decoys] == ["/home/agent/.ssh/id_rsa"]
+    assert decoys[0].violation
+
+
+def test_a_quiet_run_touches_no_decoy(bench):
+    ran = bench.sh("ls -laR ~ > /dev/null; git --version; python3 -c 'import ssl'")
+    assert not [o for o in ran.execution.observations if o.kind != "exec"]
+
+
+def test_the_interpreter_that_runs_the_tests_is_found(bench):
+    base = os.path.realpath(sys.executable)
+    if base.startswith("/usr/"):
+        base = "/usr/bin/python3"
+    tools = {t.root for t in bench.facts.toolchains}
+    assert base.startswith("/usr/") or any(base.startswith(root + "/") for root in tools)
+
+
+def test_a_large_order_and_large_input_pass(bench):
+    data = os.urandom(3_000_000)
+    limits = Limits(output=Bytes(8_000_000))
+    ran = bench.run("cat", stdin=data[:60_000], limits=limits, env_set={"BIG": "x" * 100_000})
+    assert ran.out == data[:60_000]

@@ -1,0 +1,78 @@
+"""When a part dies, every box dies with it, at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from ringfence.model.errors import BoxError
+from ringfence.sandbox.launcher import Launcher
+
+pytestmark = pytest.mark.needs_userns
+
+
+def gone(pids):
+    return not [pid for pid in pids if os.path.exists(f"/proc/{pid}") and _state(pid) != "Z"]
+
+
+def _state(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return chr(file.read().rpartition(b")")[2].split()[0][0])
+    except OSError:
+        return "Z"
+
+
+def test_kill_9_of_the_launcher_ends_its_boxes(bench, wait_for, tmp_path):
+    launcher = Launcher.spawn(str(tmp_path / "state"))
+    null = os.open("/dev/null", os.O_RDWR)
+    box = launcher.start(bench.plan("/bin/sh", "-c", "sleep 60 & sleep 60"), stdin=null, stdout=null, stderr=null)
+    wait_for(lambda: len(box.pids()) >= 3)
+    pids = box.pids()
+    os.kill(launcher.pid, signal.SIGKILL)
+    wait_for(lambda: gone(pids))
+    with pytest.raises(BoxError, match="went away"):
+        box.wait(10)
+    with pytest.raises(BoxError):
+        launcher.start(bench.plan("true"), stdin=null, stdout=null, stderr=null)
+    launcher.close()
+    os.close(null)
+
+
+def test_kill_9_of_the_supervisor_ends_launcher_and_boxes(bench, wait_for, tmp_path):
+    program = textwrap.dedent(f"""
+        import os, sys, pickle, base64, time
+        sys.path[:0] = {sys.path!r}
+        from ringfence.sandbox.launcher import Launcher
+        launcher = Launcher.spawn({str(tmp_path / "state")!r})
+        null = os.open("/dev/null", os.O_RDWR)
+        plan = pickle.loads(base64.b64decode(sys.argv[1]))
+        box = launcher.start(plan, stdin=null, stdout=null, stderr=null)
+        while len(box.pids()) < 3: time.sleep(0.01)
+        print(launcher.pid, *box.pids(), flush=True)
+        time.sleep(60)
+    """)
+    import base64
+    import pickle
+
+    plan = base64.b64encode(pickle.dumps(bench.plan("/bin/sh", "-c", "setsid sleep 60 & sleep 60"))).decode()
+    process = subprocess.Popen([sys.executable, "-c", program, plan], stdout=subprocess.PIPE)
+    pids = [int(word) for word in process.stdout.readline().split()]
+    assert len(pids) >= 4
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    wait_for(lambda: gone(pids))
+
+
+def test_close_ends_everything(bench, wait_for, tmp_path):
+    launcher = Launcher.spawn(str(tmp_path / "state"))
+    null = os.open("/dev/null", os.O_RDWR)
+    box = launcher.start(bench.plan("sleep", "60"), stdin=null, stdout=null, stderr=null)
+    pids = box.pids()
+    launcher.close()
+    wait_for(lambda: gone(pids))
+    os.close(null)
