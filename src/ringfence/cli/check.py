@@ -4,9 +4,13 @@ import argparse
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from ringfence.model.errors import PolicyError
 from ringfence.supervisor.paths import Paths
+
+if TYPE_CHECKING:
+    from ringfence.policy.fixtures import Fixture
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +23,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, _paths: Paths) -> int:
     """Judge every fixture by the repository's policy alone, as if it were trusted, and print what disagrees."""
     from ringfence.policy.fixtures import report, run_fixtures
-    from ringfence.policy.in_force import find_policy
     from ringfence.policy.policy import Policy
 
-    path = args.policy or _found(find_policy)
-    policy = Policy.load(path) if os.path.lexists(path) else _missing(path)
+    path = args.policy or _found()
+    if not os.path.lexists(path):
+        raise _as_finding(
+            PolicyError("policy-missing", "there is no policy file", where=path, remedy="run `ringfence init`")
+        )
+    policy = Policy.load(path)
     fixtures = _fixtures(args.fixtures or os.path.join(policy.root, "sandbox_fixtures.json"))
     rows = report(run_fixtures(policy, fixtures))
     if args.json:
@@ -37,20 +44,16 @@ def run(args: argparse.Namespace, _paths: Paths) -> int:
     return 0
 
 
-def _found(find: object) -> str:
+def _found() -> str:
+    from ringfence.policy.in_force import find_policy
+
     try:
-        return str(find(os.getcwd()))  # type: ignore[operator]  # handed in to keep imports off the start-up path
+        return find_policy(os.getcwd())
     except PolicyError as error:
         raise _as_finding(error) from None
 
 
-def _missing(path: str) -> object:
-    raise _as_finding(
-        PolicyError("policy-missing", "there is no policy file", where=path, remedy="run `ringfence init`")
-    )
-
-
-def _fixtures(path: str) -> tuple:  # type: ignore[type-arg]  # of Fixture
+def _fixtures(path: str) -> "tuple[Fixture, ...]":
     from ringfence.policy.fixtures import read_fixtures
 
     try:

@@ -5,11 +5,15 @@ import json
 import os
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 from ringfence.model.call import ToolCall
 from ringfence.model.errors import PolicyError
 from ringfence.model.tier import Tier
 from ringfence.supervisor.paths import Paths
+
+if TYPE_CHECKING:
+    from ringfence.policy.policy import Explanation, Policy
 
 MAX_BATCH_LINE = 64 << 20
 
@@ -45,7 +49,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     return {Tier.ALLOW: 0, Tier.ASK: 10, Tier.DENY: 11}[explanation.decision.tier]
 
 
-def _policy(args: argparse.Namespace, paths: Paths):  # type: ignore[no-untyped-def]  # Policy, imported late
+def _policy(args: argparse.Namespace, paths: Paths) -> "Policy":
     from ringfence.policy.in_force import policy_in_force
     from ringfence.policy.policy import Policy
     from ringfence.policy.trust import TrustStore
@@ -67,13 +71,13 @@ def _call(line: str | None, words: list[str], cwd: str) -> ToolCall:
     return ToolCall.shell(shlex.join(words), cwd=cwd)
 
 
-def _answer(policy: object, call: ToolCall, explanation: object) -> dict[str, object]:
+def _answer(policy: "Policy", call: ToolCall, explanation: "Explanation") -> dict[str, object]:
     from ringfence.policy.explain import as_json
 
-    return {**as_json(call, explanation), "trusted": policy.trusted}  # type: ignore[arg-type, attr-defined]
+    return {**as_json(call, explanation), "trusted": policy.trusted}
 
 
-def _batch(policy: object, path: str) -> int:
+def _batch(policy: "Policy", path: str) -> int:
     """One answer a line, in order; a line that cannot be read is answered with an error and a deny."""
     stream = sys.stdin if path == "-" else open(path, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
     with stream:
@@ -83,24 +87,24 @@ def _batch(policy: object, path: str) -> int:
     return 0
 
 
-def _one(policy: object, text: str) -> dict[str, object]:
+def _one(policy: "Policy", text: str) -> dict[str, object]:
     identity: object = None
     try:
         row = json.loads(text)
         if not isinstance(row, dict):
-            raise ValueError("not a JSON object")
+            raise ValueError("not a JSON object")  # noqa: TRY004 - one kind of fault for the answer
         identity = row.get("id")
         unknown = set(row) - {"id", "command", "cwd", "argv"}
         if unknown:
             raise ValueError(f"unknown keys {sorted(unknown)}")
         cwd = row.get("cwd", ".")
         if not isinstance(cwd, str):
-            raise ValueError("`cwd` is not text")
+            raise ValueError("`cwd` is not text")  # noqa: TRY004 - the same
         call = _row_call(row, cwd)
     except (ValueError, RecursionError) as error:
         return {"id": identity, "tier": "deny", "error": f"the line cannot be read: {str(error)[:200]}"}
-    call = policy.absolute(call)  # type: ignore[attr-defined]
-    return {"id": identity, **_answer(policy, call, policy.explain(call))}  # type: ignore[attr-defined]
+    call = policy.absolute(call)
+    return {"id": identity, **_answer(policy, call, policy.explain(call))}
 
 
 def _row_call(row: dict[str, object], cwd: str) -> ToolCall:

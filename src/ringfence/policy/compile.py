@@ -210,7 +210,7 @@ def check_roots(roots: tuple[Root, ...], home: str, resolved: dict[str, str]) ->
     """Refuse roots that are ``/`` or a home directory once resolved. Raises PolicyError with the place."""
     for root in roots:
         real = resolved[root.path]
-        above = real == "/" or home == real or home.startswith(real.rstrip("/") + "/")
+        above = real in {"/", home} or home.startswith(real.rstrip("/") + "/")
         if above or real in {"/home", "/root", "/Users"} or (real.startswith("/home/") and real.count("/") == 2):
             raise PolicyError(
                 "root-too-broad",

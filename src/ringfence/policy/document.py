@@ -33,6 +33,7 @@ class CommandRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     at: At
     unless_args: tuple[str, ...] = ()
     any_args: tuple[str, ...] = ()
+    grants: tuple[str, ...] = ()
     when: When | None = None
     because: str = ""
     match: tuple[str, ...] = ()
@@ -174,6 +175,9 @@ PATTERN_FIELDS = (
     "tool.arguments",
 )
 """What a pattern can look at: contents, destinations, endpoints, arguments."""
+
+GRANTS = ("executes", "program-text", "writes", "unknown-option", "unknown")
+"""Effects of options that a rule can say yes to without naming the option in its prefix."""
 
 SECTIONS = ("commands", "files", "network", "tools", "process", "working_tree")
 """Sections that a scope can lock."""

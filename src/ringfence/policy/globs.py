@@ -92,13 +92,14 @@ def _match(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 
 def _one(pattern: str, name: str) -> bool:
-    if pattern == name or pattern == "*":
+    if pattern in {name, "*"}:
         return True
     return _is_glob(pattern) and component_pattern(pattern).match(name) is not None
 
 
 @functools.lru_cache(maxsize=4096)
 def component_pattern(pattern: str) -> re.Pattern[str]:
+    """The expression of one glob component."""
     return re.compile(fnmatch.translate(pattern))
 
 

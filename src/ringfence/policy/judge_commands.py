@@ -9,14 +9,14 @@ from ringfence.policy import protected
 from ringfence.policy.compile import Command, Compiled, place
 from ringfence.policy.conditions import Circumstances, holds, push_targets
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
-from ringfence.policy.match import Texts, has_argument, match_prefix
+from ringfence.policy.match import has_argument, match_prefix
 from ringfence.policy.path_judge import PathJudge, PathUse
 from ringfence.policy.prepare import Prepared, PreparedCommand
+from ringfence.policy.understanding import Concern
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Assignment, SimpleCommand
 
 _BUILTIN = Place(file="builtin")
-_REDUCES_ALWAYS = frozenset({"executes", "program-text"})
 
 
 class CommandJudge:
@@ -83,30 +83,30 @@ class CommandJudge:
         if command.words[0].dynamic:
             why = "which program this starts is not known before it runs"
             return [*reasons, self.default("unexplained", command.words[0].raw, why, _span(command))]
-        opinion, allowed = self._opinion(prepared)
+        opinion, allows = self._opinion(prepared)
         reasons += opinion
         lent = command.is_wrapper and command.wraps
         if not opinion and not lent:
             reasons.append(self.default("default", prepared.joined, "no rule covers this command", _span(command)))
         reasons += self._written(prepared)
-        reasons += self._concerns(prepared, allowed, lent=bool(lent))
+        reasons += self._concerns(prepared, allows, lent=bool(lent))
         reasons += self._directories(prepared)
         for use in prepared.uses:
             reasons += self._paths.judge(use)
         return reasons
 
-    def _opinion(self, prepared: PreparedCommand) -> tuple[list[Reason], int]:
-        """The rules that speak about a command, and how many words the allowing ones name."""
+    def _opinion(self, prepared: PreparedCommand) -> tuple[list[Reason], list[tuple[Command, int]]]:
+        """The reasons of the rules that speak about a command; the allowing rules and how many words each names."""
         command = prepared.command
         found: list[Reason] = []
-        named = 0
+        allows: list[tuple[Command, int]] = []
         name = command.words[0].text
         base = name.rpartition("/")[2] if "/" in name else name
         rules = self._compiled.by_name.get(base)
         if base == "ringfence" or (base.startswith("python") and prepared.texts[1:3] == ("-m", "ringfence")):
             found += self._own(prepared)
         if not rules:
-            return found, named
+            return found, allows
         barred = command.remote or command.privileged
         covers = None
         for rule in rules:
@@ -123,12 +123,12 @@ class CommandJudge:
             if not self._applies(rule, prepared):
                 continue
             if rule.tier is Tier.ALLOW:
-                named = max(named, length)
+                allows.append((rule, length))
             found.append(self._reason(rule, prepared))
         if barred and not found:
             why = "runs on another machine" if command.remote else "runs with other rights"
             found.append(self.default("default", prepared.joined, f"{why}; no allow rule reaches it", _span(command)))
-        return found, named
+        return found, allows
 
     def _applies(self, rule: Command, prepared: PreparedCommand) -> bool:
         strict = rule.tier is not Tier.ALLOW
@@ -145,7 +145,7 @@ class CommandJudge:
         own = True
         texts = prepared.canonical
         if texts[0] == "git" or str(texts[0]).endswith("/git"):
-            own = prepared.canonical is prepared.texts or texts == prepared.texts
+            own = not prepared.understood.essential
             if len(texts) > 1 and texts[1] == "push":
                 if None in texts:
                     branches = (None,)
@@ -248,40 +248,47 @@ class CommandJudge:
         fact = self._index.path(text)
         return self._paths.inside(fact.real if fact is not None else normal(text))
 
-    def _concerns(self, prepared: PreparedCommand, named: int, *, lent: bool) -> list[Reason]:
+    def _concerns(self, prepared: PreparedCommand, allows: list[tuple[Command, int]], *, lent: bool) -> list[Reason]:
+        """Effects of options that no allowing rule names or grants, and connections where they are not allowed."""
+        understood = prepared.understood
         found = []
-        for concern in prepared.understood.concerns:
-            if concern.kind == "network":
+        for concern in understood.concerns:
+            if any(self._says_yes(rule, length, concern, prepared) for rule, length in allows):
                 continue
-            if concern.word < named and concern.kind in _REDUCES_ALWAYS:
-                continue  # the rule itself names this word
+            matched = show(_words_text(prepared.command, concern.words), 200) or prepared.joined
             span = _word_span(prepared.command, concern.word)
-            found.append(self.default("option", concern.text or prepared.joined, concern.why, span))
-        if named or lent:
+            found.append(self.default("option", matched, concern.why, span))
+        if understood.connects and (allows or lent):
             found += self._network(prepared)
         return found
 
+    def _says_yes(self, rule: Command, length: int, concern: Concern, prepared: PreparedCommand) -> bool:
+        if concern.kind.value.replace("_", "-") in rule.rule.grants:
+            return True
+        essential = prepared.understood.essential
+        named = essential[:length] if essential else range(length)
+        return bool(concern.words) and all(word in named for word in concern.words)
+
     def _network(self, prepared: PreparedCommand) -> list[Reason]:
-        """What an allowed command that connects meets: the network rules, or nothing but the default."""
-        concerns = [concern for concern in prepared.understood.concerns if concern.kind == "network"]
-        if not concerns:
-            return []
+        """What an allowed command that connects meets: the network rules for the hosts on the line.
+
+        Hosts that no word names are left to the egress worker, which sees every connection; where the network is off
+        there is none, and the command is not allowed.
+        """
         from ringfence.model.call import NetworkAccess
         from ringfence.policy.judge_network import judge_network
 
-        hosts = prepared.understood.hosts
         span = _span(prepared.command)
         off = self._compiled.network_off
-        if off or not self._compiled.network:
-            where = place(off[0][0]) if off else None
+        if off or not any(tier is not Tier.DENY for _, _, _, tier in self._compiled.network):
             reason = self.default("rule", prepared.joined, "opens a connection, and the network is off", span)
-            return [reason if where is None else _moved(reason, where)]
-        if not hosts:
-            return [self.default("default", prepared.joined, "opens a connection to where no word names", span)]
+            return [_moved(reason, place(off[0][0])) if off else reason]
         reasons: list[Reason] = []
         here = self._circumstances(prepared)
-        for host, port in hosts:
-            request = NetworkAccess(host=host, port=port)
+        for host in prepared.understood.hosts:
+            if host is None:
+                continue
+            request = NetworkAccess(host=host[0], port=host[1])
             reasons += [r for r in judge_network(self._compiled, request, here) if r.tier is not Tier.ALLOW]
         return reasons
 
@@ -289,8 +296,8 @@ class CommandJudge:
         """Where the command runs must be known and inside, and no repository that brings its own git config."""
         found: list[Reason] = []
         command = prepared.command
-        is_git = (prepared.canonical[0] or "").rpartition("/")[2] == "git"
-        for base in prepared.bases:
+        is_git = (prepared.texts[0] or "").rpartition("/")[2] == "git"
+        for base in (*prepared.bases, *prepared.elsewhere):
             if base is None:
                 why = "the directory it runs in is not known before it runs"
                 found.append(self.default("path", prepared.joined, why, _span(command)))
@@ -303,7 +310,7 @@ class CommandJudge:
         return found
 
     def _assignment(self, assignment: Assignment) -> list[Reason]:
-        if assignment.name in self._compiled.assignable:
+        if assignment.name in self._compiled.assignable or _is_loop_variable(assignment):
             return []
         why = f"sets `{show(assignment.name, 60)}`, which `process.env.assign` does not list"
         return [self.default("option", assignment.name, why, (assignment.start, assignment.end))]
@@ -340,10 +347,22 @@ def _span(command: SimpleCommand) -> tuple[int, int]:
     return (command.start, command.end)
 
 
+def _is_loop_variable(assignment: Assignment) -> bool:
+    """``for f in …``: not exported, and no name that the shell or a program on the box's short environment reads."""
+    name = assignment.name
+    if assignment.scope != "loop" or not name.islower():
+        return False
+    return not name.endswith("_proxy") and not name.startswith("npm_")
+
+
+def _words_text(command: SimpleCommand, words: tuple[int, ...]) -> str:
+    return " ".join(command.words[word].text for word in words if 0 <= word < len(command.words))
+
+
 def _word_span(command: SimpleCommand, word: int) -> tuple[int, int]:
-    if word < len(command.words):
+    if 0 <= word < len(command.words):
         return (command.words[word].start, command.words[word].end)
     return _span(command)
 
 
-__all__ = ["CommandJudge", "Texts", "substring_reason"]
+__all__ = ["CommandJudge", "substring_reason"]

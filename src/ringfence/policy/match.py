@@ -11,10 +11,16 @@ Texts = Sequence[str | None]
 
 
 def match_prefix(command: Command, texts: Texts, canonical: Texts) -> int:
-    """How many words (program included) the rule's prefix names, 0 where it does not speak about the command."""
+    """How many words (program included) of ``canonical`` the prefix names; 0 where it does not speak about the command.
+
+    ``canonical`` are the words without options between program and subcommand, the very same object where none stand
+    there. A match of the words as written that is none of the canonical ones counts as naming the program alone.
+    """
     rest = command.rest
-    if _begins(rest, texts) or (canonical is not texts and _begins(rest, canonical)):
+    if _begins(rest, canonical):
         return len(rest) + 1
+    if canonical is not texts and _begins(rest, texts):
+        return 1
     if command.tier is not Tier.ALLOW and rest and _loosely(rest, texts):
         return len(rest) + 1
     return 0

@@ -8,8 +8,41 @@ from ringfence.policy.policy import Explanation
 from ringfence.policy.prepare import PreparedCommand
 
 RUNNERS = frozenset(
-    "sh bash dash zsh ksh fish env xargs sudo doas su ssh eval exec nohup timeout nice setsid stdbuf python python3 perl"
-    " ruby node php find git npm npx make awk sed docker".split()
+    [
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "fish",
+        "env",
+        "xargs",
+        "sudo",
+        "doas",
+        "su",
+        "ssh",
+        "eval",
+        "exec",
+        "nohup",
+        "timeout",
+        "nice",
+        "setsid",
+        "stdbuf",
+        "python",
+        "python3",
+        "perl",
+        "ruby",
+        "node",
+        "php",
+        "find",
+        "git",
+        "npm",
+        "npx",
+        "make",
+        "awk",
+        "sed",
+        "docker",
+    ]
 )
 """Never suggested on their own: their bare name allows nearly everything."""
 

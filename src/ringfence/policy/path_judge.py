@@ -124,10 +124,10 @@ class PathJudge:
         """The built-in lists and, for writing, removing and unknown programs, the strict write rules."""
         found: list[Reason] = []
         for view in views:
-            for pattern in self._compiled.hidden.find(view):
-                found.append(
-                    self._builtin(use, Tier.DENY, "hidden", pattern, "holds credentials or the fence's own state")
-                )
+            why = "holds credentials or the fence's own state"
+            found += [
+                self._builtin(use, Tier.DENY, "hidden", pattern, why) for pattern in self._compiled.hidden.find(view)
+            ]
             if use.access == "read":
                 continue
             names = self._compiled.protected.find(view)
@@ -135,12 +135,8 @@ class PathJudge:
                 names += self._compiled.protected.below(view)
                 if any(not path for path in view.inside):
                     names.append((".git", Tier.DENY))
-            for pattern, tier in names:
-                found.append(
-                    self._builtin(
-                        use, tier, "protected", pattern, "can run code later or changes what the fence allows"
-                    )
-                )
+            why = "can run code later or changes what the fence allows"
+            found += [self._builtin(use, tier, "protected", pattern, why) for pattern, tier in names]
             if use.access == "maybe":
                 for rule, scope, tier in self._compiled.access["write"].strict.find(view):
                     if self._holds(rule, unknown=True):
@@ -186,7 +182,7 @@ class PathJudge:
         for rule, scope, tier in dict.fromkeys(strict):
             if self._holds(rule, unknown=True):
                 found.append(self._rule(rule, scope, tier, use))
-        listed = rules.listed or (access == "delete" and not rules.listed and self._compiled.access["write"].listed)
+        listed = rules.listed or (access == "delete" and self._compiled.access["write"].listed)
         if listed and not found:
             allows = rules.allow if rules.listed else self._compiled.access["write"].allow
             if not any(self._holds(rule, unknown=False) for rule, _, _ in allows.find(views[0])):

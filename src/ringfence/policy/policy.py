@@ -19,7 +19,7 @@ from ringfence.model.facts import PathFacts
 from ringfence.model.ids import Sha256
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy import protected
-from ringfence.policy.compile import Compiled, Scoped
+from ringfence.policy.compile import Compiled
 from ringfence.policy.document import Document, NetworkRule
 from ringfence.policy.effective import Effective, decode, encode, limits_of, minimum_of, trust_digest_of
 from ringfence.policy.evaluate import evaluate, fault, file_path
@@ -173,6 +173,7 @@ class Policy:
         return Decision(call_id=call.id, policy_digest=self.digest, reasons=reasons)
 
     def absolute(self, call: ToolCall) -> ToolCall:
+        """The call with its working directory made absolute, from the policy's root."""
         if call.cwd.startswith("/"):
             return call
         import dataclasses
@@ -187,7 +188,9 @@ class Policy:
     def _questions(self, call: ToolCall, prepared: Prepared | None) -> Questions:
         roots = tuple(dict.fromkeys(root.path for roots in self._compiled.roots for root in roots))
         if prepared is not None:
-            working = tuple(dict.fromkeys(b for c in prepared.commands for b in c.bases if b is not None))
+            working = tuple(
+                dict.fromkeys(b for c in prepared.commands for b in (*c.bases, *c.elsewhere) if b is not None)
+            )
             return Questions(
                 paths=tuple(questions_of(prepared)),
                 globs=prepared.globs,

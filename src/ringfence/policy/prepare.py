@@ -9,7 +9,6 @@ from ringfence.policy.understanding import Understood, read_argv, read_line, und
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleCommand, Word
 
-
 _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
 
 
@@ -29,6 +28,8 @@ class PreparedCommand:
     uses: tuple[PathUse, ...]
     redirections: tuple[PathUse, ...]
     program_folder: str | None
+    elsewhere: tuple[str | None, ...] = ()
+    """Other directories that it works in, absolute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,8 @@ class _Builder:
         texts = tuple([None if word.dynamic else word.text for word in command.words])
         understood = understand(command)
         canonical = texts
-        if understood.subcommand is not None and understood.subcommand > 1:
-            canonical = (texts[0], *texts[understood.subcommand :])
+        if understood.essential:
+            canonical = tuple([texts[number] for number in understood.essential])
         bases = self.bases(command.directory)
         whole = " ".join([word.text for word in command.words])
         name = texts[0] if texts else None
@@ -103,6 +104,7 @@ class _Builder:
             uses=tuple(self._uses(command, understood, bases)),
             redirections=tuple(use for item in command.redirections for use in self.redirection(item, bases)),
             program_folder=folder,
+            elsewhere=tuple(self._in(place, base) for place in understood.elsewhere for base in bases),
         )
 
     def redirection(self, redirection: Redirection, bases: tuple[str | None, ...]) -> list[PathUse]:
@@ -125,12 +127,16 @@ class _Builder:
             for base in bases:
                 asked = None
                 if operand.text is not None:
-                    asked = self._asked(operand.text, base, tilde=operand.tilde)
+                    here = base if operand.directory == "." else self._in(operand.directory, base)
+                    asked = self._asked(operand.text, here, tilde=operand.tilde)
                 if operand.glob and asked is not None:
                     self._globs.append(asked)
                 shown = operand.text if operand.text is not None else (word.raw if word is not None else "?")
                 found.append(PathUse(asked=asked, shown=shown, access=operand.access, span=span, glob=operand.glob))
         return found
+
+    def _in(self, directory: str | None, base: str | None) -> str | None:
+        return None if directory is None else self._asked(directory, base, tilde=True)
 
     def _word(self, word: Word, text: str, base: str | None) -> str | None:
         return self._asked(text, base, tilde=word.tilde)
@@ -152,7 +158,7 @@ def questions_of(prepared: Prepared) -> list[str]:
     """Every path whose place in the file system the decision needs."""
     found = [prepared.cwd]
     for command in prepared.commands:
-        found += [base for base in command.bases if base is not None]
+        found += [base for base in (*command.bases, *command.elsewhere) if base is not None]
         found += [use.asked for use in (*command.uses, *command.redirections) if use.asked is not None and not use.glob]
         if command.program_folder is not None:
             found.append(command.program_folder)

@@ -10,7 +10,7 @@ import importlib.resources
 import msgspec
 
 from ringfence.model.errors import PolicyError
-from ringfence.policy.document import Document, FileRules, PathRule
+from ringfence.policy.document import Document, FileRules, PathRule, ProcessRules
 
 NAMES = ("coding-agent", "python", "node", "git")
 
@@ -79,9 +79,9 @@ def _paths(base: tuple[PathRule, ...] | None, own: tuple[PathRule, ...] | None) 
     return base if own is None else base + own
 
 
-def _process(base: Document, own: Document) -> object:
+def _process(base: Document, own: Document) -> ProcessRules:
     values = {}
     for field in base.process.__struct_fields__:
         mine, below = getattr(own.process, field), getattr(base.process, field)
         values[field] = below + mine if isinstance(mine, tuple) else (below if mine is None else mine)
-    return type(base.process)(**values)
+    return ProcessRules(**values)

@@ -2,6 +2,8 @@
 
 import re
 
+import msgspec
+
 from ringfence.model.tier import Tier
 from ringfence.policy import reading
 from ringfence.policy.document import (
@@ -16,7 +18,7 @@ from ringfence.policy.document import (
 )
 from ringfence.policy.read_rules import read_command_rule, read_network_rule, read_pattern_rule, read_tool_rule, tiers
 from ringfence.policy.reading import Source
-from ringfence.policy.yaml_tree import Mapping, Node, read_tree, show
+from ringfence.policy.yaml_tree import Mapping, Node, Scalar, Sequence, read_tree, show
 
 KEYS = (
     "version",
@@ -62,7 +64,7 @@ def read_document(text: str, *, file: str, preset: bool = False) -> Document:
     off, network = _network(source, top.get("network"))
     ceiling = top.get("ceiling")
     enforcement = top.get("minimum_enforcement")
-    return Document(
+    document = Document(
         file=file,
         extends=reading.texts(source, top["extends"], "extends") if "extends" in top else (),
         roots=tree_roots,
@@ -78,8 +80,8 @@ def read_document(text: str, *, file: str, preset: bool = False) -> Document:
         else reading.one_of(source, enforcement, "minimum_enforcement", ("landlock", "namespaces")),
         locked=_locked(source, top.get("locked")),
         ceiling=None if ceiling is None else Tier[reading.one_of(source, ceiling, "ceiling", ("ask", "deny")).upper()],
-        **commands,
     )
+    return msgspec.structs.replace(document, **commands)
 
 
 def _check_head(source: Source, tree: Node, top: dict[str, Node], *, preset: bool) -> None:
@@ -135,7 +137,7 @@ def _network(source: Source, node: Node | None) -> tuple[tuple[str, int, int] | 
     keys = reading.fields(source, node, "network", ("allow", "ask", "deny"))
     allow = keys.get("allow")
     off = None
-    if allow is not None and not isinstance(allow, reading.Sequence):
+    if allow is not None and not isinstance(allow, Sequence):
         if reading.boolean(source, allow, "allow"):
             raise source.fault(
                 "network-too-broad",
@@ -268,7 +270,7 @@ def _variable(source: Source, node: Node, key: str) -> str:
 
 
 def _value(source: Source, node: Node, key: str) -> str:
-    if isinstance(node, reading.Scalar) and not node.plain and not node.text:
+    if isinstance(node, Scalar) and not node.plain and not node.text:
         return ""
     return reading.text(source, node, key)
 

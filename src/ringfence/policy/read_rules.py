@@ -6,6 +6,7 @@ from typing import TypeVar
 from ringfence.model.tier import Tier
 from ringfence.policy import reading
 from ringfence.policy.document import (
+    GRANTS,
     PATTERN_FIELDS,
     CommandRule,
     NetworkRule,
@@ -45,7 +46,7 @@ def read_command_rule(source: Source, node: Node, tier: Tier, number: int) -> Co
         prefix = _prefix(source, node.pairs[0][1])
         at = (source.file, node.line, node.column)
         return CommandRule(tier=tier, id=f"commands.{tier.word}-{number}", prefix=prefix, at=at)
-    known = (*_COMMON, "argv_prefix", "unless_args", "any_args", "match", "no_match")
+    known = (*_COMMON, "argv_prefix", "unless_args", "any_args", "grants", "match", "no_match")
     keys = reading.fields(source, node, "a command rule", known)
     if "argv_prefix" not in keys:
         raise source.fault("key-missing", "a command rule names no `argv_prefix`", node, "write `argv_prefix: [git]`")
@@ -55,6 +56,7 @@ def read_command_rule(source: Source, node: Node, tier: Tier, number: int) -> Co
         at=source.at(node),
         unless_args=_words(source, keys, "unless_args"),
         any_args=_words(source, keys, "any_args"),
+        grants=_grants(source, keys),
         match=_words(source, keys, "match"),
         no_match=_words(source, keys, "no_match"),
         id=_id(source, keys, f"commands.{tier.word}-{number}"),
@@ -172,6 +174,15 @@ def read_pattern_rule(source: Source, node: Node, number: int) -> PatternRule:
 
 def _words(source: Source, keys: dict[str, Node], key: str) -> tuple[str, ...]:
     return reading.texts(source, keys[key], key) if key in keys else ()
+
+
+def _grants(source: Source, keys: dict[str, Node]) -> tuple[str, ...]:
+    found = _words(source, keys, "grants")
+    if bad := [name for name in found if name not in GRANTS]:
+        raise source.fault(
+            "wrong-value", f"grant `{show(bad[0])}`", keys["grants"], f"write one of: {', '.join(GRANTS)}"
+        )
+    return found
 
 
 def _id(source: Source, keys: dict[str, Node], otherwise: str) -> str:

@@ -1,12 +1,17 @@
 """What a command's arguments mean for the policy: which are paths, which run, write or connect. Pure.
 
-Programs with a table are read by ``shell.programs``; for the rest the words after the program are taken for operands,
-and the operands for paths, as the small format says.
+``shell.programs`` reads the arguments with the table of the program. Here the readings become what the judge compares:
+operands with an access, concerns that an ALLOW for the program does not cover by itself, hosts.
 """
 
 from dataclasses import dataclass
 
+from ringfence.shell.parse import parse_argv, parse_line
+from ringfence.shell.programs.read import read_arguments
+from ringfence.shell.programs.reading import Effect, EffectKind, PathAccess, PathUse, Reading
 from ringfence.shell.syntax import Line, SimpleCommand, Word
+
+DEFAULT_PORT = 443
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,17 +23,21 @@ class Operand:
     word: int
     glob: bool = False
     tilde: bool = False
+    directory: str | None = "."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """Something an ALLOW for the program does not cover by itself."""
+    """Something an ALLOW for the program does not cover unless its rule names all the words that cause it."""
 
-    kind: str
-    """``executes``, ``program-text``, ``unknown-option``, ``network``, ``dynamic`` and the like."""
+    kind: EffectKind
     why: str
-    word: int
-    text: str = ""
+    words: tuple[int, ...]
+
+    @property
+    def word(self) -> int:
+        """The first word that causes it, -1 where none does."""
+        return self.words[0] if self.words else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,60 +47,109 @@ class Understood:
     known: bool
     operands: tuple[Operand, ...] = ()
     concerns: tuple[Concern, ...] = ()
-    hosts: tuple[tuple[str, int], ...] = ()
-    subcommand: int | None = None
-    """Index of the subcommand's word where options may stand in front of it (``git -C dir status``)."""
+    connects: bool = False
+    hosts: tuple[tuple[str, int] | None, ...] = ()
+    """Host and port; None where one is not known before it runs."""
+    essential: tuple[int, ...] = ()
+    """Indexes of the words without the options between program and subcommand; empty: all words."""
+    elsewhere: tuple[str | None, ...] = ()
+    """Other directories that it works in (``git -C``)."""
 
 
 NOTHING = Understood(known=True)
-
-
-def understand(command: SimpleCommand) -> Understood:
-    """What the arguments of one command mean."""
-    if len(command.words) < 2:
-        return NOTHING
-    return _without_table(command.words)
-
-
-def _without_table(words: tuple[Word, ...]) -> Understood:
-    operands: list[Operand] = []
-    concerns: list[Concern] = []
-    literal = False
-    for number, word in enumerate(words[1:], 1):
-        text = word.text
-        if word.dynamic and not word.glob:
-            operands.append(Operand(text=None, access="maybe", word=number))
-        elif text == "--" and not literal:
-            literal = True
-        elif not literal and text.startswith("-") and len(text) > 1:
-            _option(text, number, operands)
-        elif text:
-            operands.append(Operand(text=text, access="maybe", word=number, glob=word.glob, tilde=word.tilde))
-    return Understood(known=False, operands=tuple(operands), concerns=tuple(concerns))
-
-
-def _option(text: str, number: int, operands: list[Operand]) -> None:
-    """A value joined to an option of an unknown program is a path where it looks like one."""
-    value = text.partition("=")[2] if "=" in text else text[2:]
-    if "/" in value or value.startswith(("~", "..")):
-        start = value.find("/") if "=" not in text and not value.startswith((".", "~", "/")) else 0
-        operands.append(Operand(text=value[max(start, 0) :], access="maybe", word=number))
+_ACCESS = {
+    PathAccess.READ: "read",
+    PathAccess.WRITE: "write",
+    PathAccess.DELETE: "delete",
+    PathAccess.EXECUTE: "read",
+}
 
 
 def read_line(source: str) -> Line:
     """A shell line taken apart."""
-    from ringfence.shell.parse import parse_line
-
     return parse_line(source)
 
 
 def read_argv(argv: tuple[str, ...]) -> Line:
     """An argument vector as a line of one command and what it wraps."""
-    from ringfence.shell.parse import parse_argv
-
     return parse_argv(argv)
 
 
 def tables_version() -> str:
     """Digest of the program tables in use."""
-    return ""
+    from ringfence.shell.programs.load import BUILTIN
+
+    return str(getattr(BUILTIN, "digest", ""))
+
+
+def understand(command: SimpleCommand) -> Understood:
+    """What the arguments of one command mean."""
+    if len(command.words) < 2 or command.words[0].dynamic:
+        return NOTHING
+    reading = read_arguments(command)
+    operands: list[Operand] = []
+    for path in reading.paths:
+        operands += _operands(path, command.words, known=reading.known)
+    if not reading.known:
+        operands += [found for n, word in enumerate(command.words) if n and (found := _joined(word, n)) is not None]
+    concerns, connects = _concerns(reading.effects)
+    return Understood(
+        known=reading.known,
+        operands=tuple(operands),
+        concerns=concerns,
+        connects=connects or bool(reading.hosts),
+        hosts=tuple(None if use.host is None else (use.host, use.port or DEFAULT_PORT) for use in reading.hosts),
+        essential=reading.essential if len(reading.essential) < len(command.words) else (),
+        elsewhere=_elsewhere(reading),
+    )
+
+
+def _operands(path: PathUse, words: tuple[Word, ...], *, known: bool) -> list[Operand]:
+    access = _ACCESS[path.access]
+    if not known:
+        access = "maybe"
+    word = words[path.word] if 0 <= path.word < len(words) else None
+    if path.text is None and word is not None and word.values and path.word > 0 and word.raw == word.text:
+        return [Operand(text=value, access=access, word=path.word, directory=path.directory) for value in word.values]
+    if path.text is None and path.maybe and known:
+        # A plain word of unknown value where only a guess says path: it is judged as a word, by the concerns.
+        return []
+    return [
+        Operand(
+            text=path.text, access=access, word=path.word, glob=path.glob, tilde=path.tilde, directory=path.directory
+        )
+    ]
+
+
+def _joined(word: Word, number: int) -> Operand | None:
+    """A value joined to an option of an unknown program is a path where it looks like one."""
+    text = word.text
+    if word.dynamic or not text.startswith("-"):
+        return None
+    value = text.partition("=")[2] if "=" in text else text[2:]
+    if "/" not in value and not value.startswith(("~", "..")):
+        return None
+    start = 0 if "=" in text or value.startswith((".", "~", "/")) else value.find("/")
+    return Operand(text=value[max(start, 0) :], access="maybe", word=number)
+
+
+def _concerns(effects: tuple[Effect, ...]) -> tuple[tuple[Concern, ...], bool]:
+    found = []
+    connects = False
+    for effect in effects:
+        if effect.kind is EffectKind.NETWORK:
+            connects = True
+        elif effect.kind is not EffectKind.CHANGES_DIRECTORY:
+            found.append(Concern(kind=effect.kind, why=effect.why, words=effect.words))
+    return tuple(found), connects
+
+
+def _elsewhere(reading: Reading) -> tuple[str | None, ...]:
+    found: dict[str | None, None] = {}
+    for path in reading.paths:
+        if path.directory != ".":
+            found[path.directory] = None
+    for option in reading.top_options:
+        if option.name == "-C":
+            found[option.value] = None
+    return tuple(found)
