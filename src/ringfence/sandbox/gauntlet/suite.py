@@ -1,0 +1,145 @@
+"""Runs the gauntlet: each attack once without a fence and once behind it, in fresh worlds, and says what became of it."""
+
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ringfence.model.errors import BoxError
+from ringfence.sandbox.gauntlet import judge, trial, watch
+from ringfence.sandbox.gauntlet.attack import Attack, Outcome, Result
+from ringfence.sandbox.gauntlet.fence import Fence, NoFence
+from ringfence.sandbox.gauntlet.plant import World, make_template, plant
+from ringfence.sandbox.gauntlet.servers import Servers
+from ringfence.sandbox.gauntlet.victims import Victims, raise_victims
+
+ORDINARY = Attack(
+    name="ordinary-work",
+    family="works",
+    program="ordinary_work.py",
+    tries="Reads a source file, writes beside it, and starts a program.",
+    judge=("proof", "^ordinary work done"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One run, judged."""
+
+    passed: bool
+    claims: bool
+    started: bool
+    record: str
+    output: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class Gauntlet:
+    """The suite on one host. ``base`` is a folder of its own that ``close`` removes."""
+
+    base: str
+    fence: Fence
+    servers: Servers
+    _number: int = 0
+    _control: NoFence = field(default_factory=NoFence)
+
+    def open(self) -> None:
+        """Plant what all worlds share. Raises BoxError when the sandbox does not run an ordinary program."""
+        make_template(f"{self.base}/template", self.fence.files())
+        self.servers.start()
+        tried = self.attempt(ORDINARY, self.fence)
+        if not tried.passed:
+            raise BoxError(
+                "gauntlet-wrapper",
+                "the sandbox does not run an ordinary program, so a suite that it blocks would prove nothing",
+                where=tried.output.decode(errors="replace")[-2000:],
+                remedy="try the wrapper by hand with `sh -c 'echo works'`; {worktree} and {home} are filled in",
+            )
+
+    def run(self, attacks: tuple[Attack, ...], tell: Callable[[Result], None]) -> tuple[Result, ...]:
+        """Every attack in turn; ``tell`` hears each result as it comes."""
+        results = []
+        for attack in attacks:
+            result = self.one(attack)
+            tell(result)
+            results.append(result)
+        return tuple(results)
+
+    def one(self, attack: Attack) -> Result:
+        """The control run, then the run behind the fence."""
+        control = self.attempt(attack, self._control)
+        fenced = self.attempt(attack, self.fence)
+        return Result(
+            name=attack.name,
+            family=attack.family,
+            outcome=_outcome(control, fenced),
+            control=control.passed,
+            recorded=any(word in fenced.record for word in attack.trace),
+            evidence=attack.evidence,
+            detail="" if fenced.started else "the sandbox did not start the program",
+        )
+
+    def attempt(self, attack: Attack, fence: Fence) -> Tried:
+        """One run in a fresh world, judged from outside."""
+        self._number += 1
+        world = plant(f"{self.base}/{self._number:03d}", f"{self.base}/template")
+        world.values["inbound_port"] = str(_free_port())
+        victims = raise_victims(world, self.servers)
+        try:
+            return self._attempt(attack, fence, world, victims)
+        finally:
+            victims.close()
+            _remove(world.base)
+
+    def _attempt(self, attack: Attack, fence: Fence, world: World, victims: Victims) -> Tried:
+        fence.prepare(world)
+        path = judge.watched_path(attack, world)
+        before, mark = judge.fingerprint(path), fence.mark()
+        self.servers.answers = {"metadata": f"HTTP/1.0 200 OK\r\n\r\n{world.secrets['metadata']}".encode()}
+        run = trial.run(attack, world, fence, victims)
+        scene = judge.Scene(
+            world=world,
+            servers=self.servers,
+            run=run,
+            before=victims.before,
+            after=victims.standing(),
+            prints=(before, judge.fingerprint(path)),
+            other_terminal=victims.typed_on(),
+        )
+        return Tried(
+            passed=judge.passed(attack, scene),
+            claims=run.claims,
+            started=run.started,
+            record=fence.record(mark),
+            output=run.output,
+        )
+
+    def close(self) -> None:
+        """End the servers and the sandbox, and remove everything that was planted."""
+        self.fence.close()
+        self.servers.stop()
+        watch.reap({os.getpid()})
+        _remove(self.base)
+
+
+def _outcome(control: Tried, fenced: Tried) -> Outcome:
+    if fenced.passed:
+        return Outcome.PASSED
+    if not control.passed or not fenced.started:
+        return Outcome.NOT_APPLICABLE
+    return Outcome.PRIVATE if fenced.claims else Outcome.BLOCKED
+
+
+def _free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def _remove(path: str) -> None:
+    """Remove a tree whatever modes an attack left in it."""
+    for folder, _, _ in os.walk(path):
+        if not os.path.islink(folder):
+            os.chmod(folder, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
