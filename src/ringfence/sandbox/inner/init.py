@@ -178,8 +178,9 @@ def _drop_capabilities() -> None:
 
 
 def _own_files(late: list[tuple[bytes, bytes, int, bool]]) -> int | None:
-    """Write files into folders the box may have filled before. Done without any privilege: a link planted there in an
-    earlier mission leads nowhere this user could not go anyway. Gives an inotify descriptor on the decoys among them.
+    """Write files into folders the box may have filled before; gives an inotify descriptor on the decoys among them.
+
+    Done without any privilege: a link planted there in an earlier mission leads nowhere this user could not go anyway.
     """
     watch = None
     for path, content, mode, decoy in late:

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
+from ringfence.sandbox.inner.groups import Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
 from ringfence.sandbox.inner.ward import Ward
 
@@ -26,6 +27,8 @@ class Launcher:
         self.loop = Loop()
         self.wards: set[Ward] = set()
         self.maps: dict[tuple[int, int, int, int], int] = {}
+        self.hierarchies = Hierarchies()
+        self.hierarchies.sweep()
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
 
@@ -50,7 +53,8 @@ class Launcher:
         try:
             order["filter"] = self.filter
             order["idmap"] = self._map(order)
-            self.wards.add(Ward(self.loop, channel, order, streams, self.wards.discard))
+            groups = self.hierarchies.make(order["limits"])
+            self.wards.add(Ward(self.loop, channel, order, streams, groups=groups, gone=self.wards.discard))
         except OSError as fault:
             _refuse(channel, fault)
 
@@ -121,6 +125,8 @@ def main(arguments: list[str]) -> int:
     launcher.loop.run()
     for ward in list(launcher.wards):
         ward.kill("the supervisor went away")
+        ward.abandon()
+    launcher.hierarchies.close()
     return 0
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ringfence.sandbox.inner import init, kernel
+from ringfence.sandbox.inner.disk import DiskWatch
 from ringfence.sandbox.inner.groups import Groups
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.pump import Input, Outlet, Output
@@ -28,7 +29,14 @@ class Ward:
     """A box from order to end. ``gone`` is called once, when nothing of it is left."""
 
     def __init__(
-        self, loop: Loop, channel: int, order: dict[str, Any], streams: list[int], gone: Callable[["Ward"], None]
+        self,
+        loop: Loop,
+        channel: int,
+        order: dict[str, Any],
+        streams: list[int],
+        *,
+        groups: Groups,
+        gone: Callable[["Ward"], None],
     ) -> None:
         self.loop, self.order, self.gone = loop, order, gone
         self.channel = channel
@@ -44,7 +52,8 @@ class Ward:
         self.failure: tuple[str, int] | None = None
         self.started = self.dead = self.paused = self.finished = False
         self.begun = time.monotonic()
-        self.groups = Groups(order["limits"])
+        self.groups = groups
+        self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
         self._fork(streams)
 
     def _fork(self, streams: list[int]) -> None:
@@ -132,13 +141,14 @@ class Ward:
         runtime = self.order["limits"]["runtime"]
         if runtime:
             self.loop.after(runtime / 1000, lambda: self.kill(f"runtime, {runtime} ms"))
-        if self.groups.needs_polling:
-            self.loop.after(POLL_SECONDS, self._poll)
+        self.loop.after(POLL_SECONDS, self._poll)
 
     def _poll(self) -> None:
         if self.dead:
             return
         reached = self.groups.reached(self.pid)
+        if not reached and self.disk.reached():
+            reached = f"disk, {self.order['limits']['disk'] // 1048576} MiB"
         if reached:
             self.kill(reached)
         self.loop.after(POLL_SECONDS, self._poll)
@@ -246,14 +256,24 @@ class Ward:
         if not self.finished and self.output is not None:
             self.output.abandon()
 
+    def abandon(self) -> None:
+        """The launcher itself is ending: wait for the tree's end and leave no group behind."""
+        if not self.dead:
+            os.waitpid(self.pid, 0)
+        self.groups.remove()
+
     def _finish(self) -> None:
         """The box is gone and its output handed over."""
         if not self.dead or self.finished or self.output is None or not self.output.ended:
             return
         self.finished = True
-        self.ended_by = self.ended_by or self.groups.verdict()
+        for held, count in self.groups.notes().items():
+            self.record.counts["limit", held] = count
+            if held.startswith("memory") and (self.end is None or self.end[1] == signal.SIGKILL):
+                self.ended_by = self.ended_by or held
         self._report()
         self.groups.remove()
+        self.disk.close()
         if self.output is not None:
             self.output.close()
         self.box.close()
@@ -275,7 +295,7 @@ class Ward:
             "duration": int(self.duration * 1_000_000),
             "seen": capped.seen if capped else [0, 0], "dropped": sum(capped.dropped) if capped else 0,
             "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
-            "unrecorded": self.record.dropped, "groups": self.groups.name,
+            "unrecorded": self.record.dropped, "groups": self.groups.kind,
             "cpu": int((self.usage.ru_utime + self.usage.ru_stime) * 1000),
         })  # fmt: skip
         self.teller.close_when_written()

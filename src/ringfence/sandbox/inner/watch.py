@@ -4,6 +4,7 @@ The record of an exec is read from the memory of the caller, which it could chan
 the wall. Refused calls are judged by register values that the kernel copied, so those are exact.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -66,10 +67,8 @@ class Calls:
     def __init__(self, loop: Loop, listener: int, record: Record, first: list[bytes]) -> None:
         self.loop, self.listener, self.record, self.first = loop, listener, record, first
         self.buffer = bytearray(NOTICE.size)
-        try:
+        with contextlib.suppress(OSError):  # older kernels only wake the caller a little later
             fcntl.ioctl(listener, SET_FLAGS, SYNC_WAKE_UP)
-        except OSError:
-            pass  # older kernels only wake the caller a little later
         loop.watch(listener, READ, self._ready)
 
     def _ready(self, events: int) -> None:
