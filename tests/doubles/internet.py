@@ -322,6 +322,7 @@ def main(path: str) -> None:
     for command in ("link set lo up", "addr add 192.168.77.1/30 dev up0", "link set up0 up"):
         run(command)
     run("-6 addr add fd00:77::1/126 dev up0 nodad")
+    run("addr add 203.0.113.200/32 dev lo")
     os.write(to_child[1], b"1")
     os.read(to_parent[0], 1)
     run("route add default via 192.168.77.2")

@@ -60,7 +60,7 @@ ZONE: dict[str, list[object]] = {
     "meta6.example.org": ["fd00:ec2::254"],
     "mapped.example.org": ["::ffff:169.254.169.254"],
     "cgnat.example.org": ["100.64.0.9"],
-    "own.example.org": ["192.168.77.1"],
+    "own.example.org": ["203.0.113.200"],
     "slow.example.org": ["slow"],
     "big.example.org": ["truncate", "203.0.113.60"],
     "xn--bcher-kva.example": ["203.0.113.70"],

@@ -75,7 +75,7 @@ class Resolver:
         if addresses:
             if len(self._pinned) >= MAX_PINNED:
                 self._pinned.clear()
-            self._pinned[name] = (time.monotonic() + max(5, min(ttl, 300)), addresses)
+            self._pinned[name] = (time.monotonic() + max(1, min(ttl, 300)), addresses)
         return addresses
 
     async def _query(self, name: str, kind: int, deadline: float) -> dns.Reply | None:

@@ -86,9 +86,9 @@ async def _upgraded(session: Session, upstream: Stream, down: "Downstream", data
     status = await down.first_status(time.monotonic() + session.services.hello) if first else 0
     if status != SWITCHING:
         raise RefusedError("egress/upgrade", "the server did not change the protocol on the first request", "http")
-    while data:
+    await send(session, upstream, data)
+    while data := await session.client.recv(65_536, time.monotonic() + session.services.idle):
         await send(session, upstream, data)
-        data = await session.client.recv(65_536, time.monotonic() + session.services.idle)
     upstream.sock.shutdown(socket.SHUT_WR)
 
 

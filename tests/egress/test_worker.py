@@ -1,0 +1,283 @@
+"""The worker's life: held questions, faults on the way to an answer, learning, killed workers, floods, no nft."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from ringfence.model.ids import Micros
+from ringfence.model.tier import Tier
+
+WEB = ("example.org:80", "example.org:443")
+
+
+def soon(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.02)
+
+
+def test_the_worker_has_given_up_files_and_new_privileges(rigs, kit):
+    rig = rigs(kit.Rules(allow=WEB))
+    assert {"no-new-privs", "landlock"} <= set(rig.worker.answerer.ready.confined)
+    with open(f"/proc/{rig.worker.pid}/status", encoding="ascii") as file:
+        assert "NoNewPrivs:\t1" in file.read()
+
+
+def test_ask_holds_the_connection_until_its_time_is_over_and_says_so(rigs, kit):
+    rig = rigs(kit.Rules(allow=WEB, ask=("example.com:80",)))
+    mark = rig.world.internet.mark()
+    begun = time.monotonic()
+    done = rig.curl("http://example.com/")
+    assert 0.6 < time.monotonic() - begun < 3
+    assert "nobody who can be asked" in done.stdout
+    assert not rig.world.internet.contacts(mark)
+    assert rig.log(host="example.com", tier=Tier.ASK, outcome="refused", rule="ask-example.com:80")
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_ask_waits_for_a_persons_answer(world, kit, answer):
+    asked = []
+
+    def approve(call, decision, seconds):
+        asked.append((call.request.host, decision.tier, seconds))
+        time.sleep(0.2)
+        return answer
+
+    rig = world.rig(kit.Rules(ask=("example.com:80",)), {"ask_millis": 5000}, approve=approve)
+    try:
+        done = rig.curl("http://example.com/")
+        assert ("hello from example.com" in done.stdout) == answer, done
+        assert asked == [("example.com", Tier.ASK, 5.0)]
+        outcome = "closed" if answer else "refused"
+        assert rig.log(host="example.com", tier=Tier.ASK, outcome=outcome)
+    finally:
+        rig.close()
+
+
+def test_a_slow_person_does_not_hold_up_other_connections(world, kit):
+    rig = world.rig(
+        kit.Rules(allow=WEB, ask=("example.com:80",)), {"ask_millis": 3000}, approve=lambda *_: time.sleep(2) or True
+    )
+    try:
+        code = "import socket,time\ns=socket.create_connection(('example.com',80))\ns.sendall(b'GET / HTTP/1.1\\r\\nHost: example.com\\r\\n\\r\\n')\ntime.sleep(0.3)\nt=time.time()\nq=socket.create_connection(('example.org',80))\nq.sendall(b'GET / HTTP/1.1\\r\\nHost: example.org\\r\\n\\r\\n')\nq.recv(10)\nprint(time.time()-t)\nprint(s.recv(10))"
+        took, first = rig.box.python(code).stdout.split("\n")[:2]
+        assert float(took) < 1.0
+        assert "HTTP/1.1" in first
+    finally:
+        rig.close()
+
+
+def test_a_fault_in_deciding_denies(rigs, kit):
+    rig = rigs(kit.Rules(allow=WEB, fault=True))
+    assert "egress/decide-failed" in rig.curl("http://example.org/").stdout
+    assert rig.log(rule="egress/decide-failed", tier=Tier.DENY)
+
+
+def test_nothing_is_allowed_while_the_ledger_refuses_and_nothing_is_lost(world, kit):
+    rig = world.rig(kit.Rules(allow=WEB))
+    try:
+        rig.ledger_fails = True
+        mark = world.internet.mark()
+        assert "egress/not-recorded" in rig.curl("http://example.org/").stdout
+        assert "egress/not-recorded" in rig.curl("http://example.org/").stdout
+        assert not world.internet.contacts(mark)
+        rig.ledger_fails = False
+        assert "hello" in rig.curl("http://example.org/").stdout
+        rig.worker.stop()
+        assert sum(line.count for line in rig.lines) == 3
+    finally:
+        rig.close()
+
+
+def test_a_slow_supervisor_is_a_refusal(world, kit):
+    rules = kit.Rules(allow=WEB)
+    slow = type("Slow", (), {"decide": lambda _self, call: time.sleep(1.5) or rules.decide(call)})()
+    rig = world.rig(slow, {"answer_millis": 400})
+    try:
+        mark = world.internet.mark()
+        assert "egress/no-answer" in rig.curl("http://example.org/").stdout
+        assert not world.internet.contacts(mark)
+    finally:
+        rig.close()
+
+
+def test_learning_lets_defaults_pass_and_logs_what_they_were(world, kit):
+    until = Micros(time.time_ns() // 1000 + 60_000_000)
+    rules = kit.Rules(allow=WEB, ask=("example.com:80",), deny=("evil.example.net:80",))
+    rig = world.rig(rules, {"learning_until": until})
+    try:
+        assert "hello from example.net" in rig.curl("http://example.net/").stdout
+        assert "hello from example.com" in rig.curl("http://example.com/").stdout
+        assert "deny-evil" in rig.curl("http://evil.example.net/").stdout
+        assert "floor/metadata" in rig.curl("http://169.254.169.254/").stdout
+        assert rig.log(host="example.net", tier=Tier.DENY, outcome="closed", flags=("learning",))
+        assert rig.log(host="example.com", tier=Tier.ASK, outcome="closed", flags=("learning",))
+    finally:
+        rig.close()
+
+
+def test_learning_ends_with_its_time(world, kit):
+    rig = world.rig(kit.Rules(), {"learning_until": Micros(time.time_ns() // 1000 - 1)})
+    try:
+        assert "rule: default" in rig.curl("http://example.net/").stdout
+    finally:
+        rig.close()
+
+
+KEEP = """
+import socket, sys, time
+s = socket.create_connection(("example.org", 80), 5)
+s.sendall(b"GET / HTTP/1.1\\r\\nHost: example.org\\r\\n\\r\\n")
+s.recv(4096); print("up", flush=True)
+try:
+    while s.recv(4096): pass
+    print("ended")
+except OSError as error: print("ended", error)
+bad = []
+for _ in range(60):
+    begun = time.time()
+    try:
+        c = socket.create_connection(("example.net", 80), 5)
+        c.sendall(b"GET / HTTP/1.1\\r\\nHost: example.net\\r\\n\\r\\n")
+        if b"hello" in c.recv(4096): bad.append("through")
+    except OSError: pass
+    if time.time() - begun > 4: bad.append("hang")
+    time.sleep(0.01)
+print("bad", bad)
+"""
+
+
+def test_a_killed_worker_lets_nothing_out_and_comes_back(world, kit):
+    rig = world.rig(kit.Rules(allow=WEB))
+    try:
+        import subprocess
+
+        rig.curl("http://example.org/")
+        before = rig.box.python("import socket; print(socket.gethostbyname('example.org'))").stdout
+        running = subprocess.Popen(
+            [*rig.box.prefix, sys.executable, "-I", "-S", "-c", KEEP], stdout=subprocess.PIPE, text=True
+        )
+        assert running.stdout.readline() == "up\n"
+        old = rig.worker.pid
+        mark = world.internet.mark()
+        os.kill(old, signal.SIGKILL)
+        said = running.communicate(timeout=30)[0]
+        assert "ended" in said
+        assert "bad []" in said
+        assert not [c for c in world.internet.contacts(mark) if c["server"] != "http" or c["host"] != "example.org"]
+        soon(lambda: rig.worker.alive and rig.worker.pid != old)
+        assert "hello" in rig.curl("http://example.org/").stdout
+        assert rig.box.python("import socket; print(socket.gethostbyname('example.org'))").stdout == before
+        assert rig.log(host="example.org", outcome="worker-ended")
+        assert rig.worker.restarts == 1
+    finally:
+        rig.close()
+
+
+def test_a_worker_that_breaks_the_protocol_is_ended(world, kit):
+    rig = world.rig(kit.Rules(allow=WEB))
+    try:
+        old = rig.worker.pid
+        os.kill(old, signal.SIGSTOP)
+        begun = time.monotonic()
+        rig.worker.stop()
+        assert time.monotonic() - begun < 5
+        assert not os.path.exists(f"/proc/{old}")
+    finally:
+        rig.close()
+
+
+def test_stopping_records_what_was_only_counted_and_closes_everything(world, kit):
+    rig = world.rig(kit.Rules(allow=WEB))
+    for _ in range(5):
+        rig.curl("http://example.net/")
+        rig.curl("http://example.org/")
+    rig.close()
+    denied = [line for line in rig.lines if line.host == "example.net"]
+    assert [line.stage for line in denied] == ["ended", "summary"]
+    assert [line.count for line in denied] == [1, 4]
+    open_ = [line for line in rig.lines if line.host == "example.org"]
+    assert [line.stage for line in open_] == ["decided", "ended", "summary"]
+    assert sum(line.count for line in open_) == 5
+    assert open_[-1].received == 4 * open_[1].received
+
+
+FLOOD = """
+import socket, sys, time
+ok = bad = 0
+until = time.time() + float(sys.argv[1])
+while time.time() < until:
+    s = socket.socket()
+    try:
+        s.connect((sys.argv[2], 80)); s.sendall(b"x"); ok += 1
+    except OSError: bad += 1
+    s.close()
+print(ok, bad)
+"""
+
+
+def test_a_flood_is_counted_and_kept_to_its_bucket(world, kit):
+    rig = world.rig(kit.Rules(allow=WEB), {"rate": 50.0, "burst": 20.0})
+    try:
+        done = rig.box.python(FLOOD, "2", "203.0.113.77", timeout=30)
+        made = sum(map(int, done.stdout.split()))
+        soon(lambda: rig.log(rule="egress/rate"))
+        time.sleep(1.2)
+        rig.worker.stop()
+        counted = sum(line.count for line in rig.lines)
+        limited = sum(line.count for line in rig.lines if line.rule == "egress/rate")
+        assert counted == made
+        assert limited >= made - 20 - 50 * 4
+        assert len(rig.lines) < 40
+    finally:
+        rig.close()
+
+
+def test_many_destinations_stay_bounded_in_the_log(world, kit, monkeypatch):
+    rig = world.rig(kit.Rules(allow=WEB))
+    rig.worker.answerer.summary.limit = 20
+    try:
+        code = "import socket\nfor i in range(60):\n s=socket.create_connection((f'203.0.113.{i}', 81)); s.sendall(b'x'); s.recv(1) if 0 else None; s.close()"
+        rig.box.python(code)
+        soon(lambda: rig.worker.answerer.summary.total >= 60)
+        rig.worker.stop()
+        assert sum(line.count for line in rig.lines) == 60
+        assert len(rig.lines) <= 22
+    finally:
+        rig.close()
+
+
+def test_without_nft_the_listed_ports_are_captured_and_the_rest_refused(world, kit):
+    rig = world.rig(kit.Rules(allow=WEB), nft=False)
+    try:
+        assert "hello" in rig.curl("http://example.org/").stdout
+        assert "hello" in rig.curl("https://example.org/").stdout
+        assert "default" in rig.curl("http://203.0.113.10/").stdout
+        assert rig.log(host="203.0.113.10", tier=Tier.DENY)
+        begun = time.monotonic()
+        assert rig.curl("http://example.org:8081/").returncode == 7
+        assert time.monotonic() - begun < 2
+    finally:
+        rig.close()
+
+
+def test_programs_are_named_by_the_launchers_answer(world, kit):
+    seen = []
+
+    def attribute(source, target):
+        seen.append((source, target))
+        return ("/usr/bin/curl", "/bin/bash")
+
+    rig = world.rig(kit.Rules(allow=WEB), attribute=attribute)
+    try:
+        rig.curl("http://example.org/")
+        rig.curl("http://example.net/")
+        assert rig.log(host="example.org")[0].programs == ("/usr/bin/curl", "/bin/bash")
+        assert rig.log(host="example.net")[0].programs == ("/usr/bin/curl", "/bin/bash")
+        assert all(target[1] == 80 for _source, target in seen)
+    finally:
+        rig.close()
