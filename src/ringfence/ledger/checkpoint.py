@@ -6,6 +6,7 @@ Also the list of key epochs, and the change from one key to the next.
 import json
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from ringfence.ledger import keys, note
 from ringfence.ledger.resume import altered
 from ringfence.ledger.segment import replace
 from ringfence.ledger.tree import fold
+from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
 
@@ -109,6 +111,14 @@ def signed_by(head: note.Checkpoint, log: str, epoch: Epoch) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A change of keys, prepared: the entry that tells it, and the key that comes."""
+
+    epoch: Epoch
+    entry: Entry
+
+
 class Checkpointer:
     """Signs the head on a thread of its own. The first signature is made only after the stored one was found good."""
 
@@ -152,6 +162,36 @@ class Checkpointer:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=30)
+        self.write()
+
+    def held(self) -> AbstractContextManager[bool]:
+        """A context in which no other thread writes a checkpoint."""
+        return self._lock
+
+    def prepare_rotation(self, seq: int, now: Micros) -> Turn:
+        """Sign the head a last time with the old key, make a new one, and the entry numbered ``seq`` signed by both."""
+        self.write()
+        assert self._private is not None
+        old = self.epochs.known[-1]
+        public = keys.create_key(self._directory, old.epoch + 1)
+        epoch = Epoch(epoch=old.epoch + 1, after=seq, public=public)
+        statement = keys.rotation_statement(self._log, epoch.epoch, seq, old.public, public)
+        body: dict[str, Json] = {
+            "epoch": epoch.epoch,
+            "public": public.hex(),
+            "previous": old.public.hex(),
+            "by_old": self._private.sign(statement).hex(),
+            "by_new": keys.load_key(self._directory, epoch.epoch).sign(statement).hex(),
+        }
+        return Turn(epoch=epoch, entry=Entry(kind=EntryKind.KEY_ROTATED, time=now, body=body))
+
+    def finish_rotation(self, turn: Turn) -> None:
+        """The entry is durable: sign with the new key from here on, and destroy the old one."""
+        old = self.epochs.present
+        self.epochs = Epochs(known=(*self.epochs.known, turn.epoch))
+        self.epochs.store(self._directory)
+        self._private = keys.load_key(self._directory, turn.epoch.epoch)
+        keys.destroy_key(self._directory, old)
         self.write()
 
     def _begin(self) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from ringfence.ledger import canonical, frame
-from ringfence.model.entry import Entry, Json
+from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
@@ -16,6 +16,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _ROOM = frame.MAX_RECORD - len(frame.complete(b"", frame.NO_HASH, 10**15, 10**15))
 MIN_TIME, MAX_TIME = 10**15, 10**16
 """Instants a record can hold: 2001 to 2286, so that every time has 16 digits."""
+BARE = (EntryKind.CREATED, EntryKind.KEY_ROTATED, EntryKind.RETENTION)
+"""Kinds that verification itself reads: they have no call, mission, parent or personal part, so that they are found fast."""
 
 
 def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Json]) -> bytes:
@@ -23,6 +25,8 @@ def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Js
 
     Raises LedgerError ``entry-not-canonical`` or ``entry-too-large``.
     """
+    if entry.kind in BARE and (entry.call or entry.mission is not None or entry.parent or personal):
+        raise _refused("kind", f"{entry.kind.value} without call, mission, parent and personal part")
     parts = [b'{"body":', canonical.encode(dict(body))]
     if entry.call:
         parts.append(b',"call":"%s"' % _name(entry.call, "call").encode())

@@ -83,3 +83,8 @@ def verify_signature(public: bytes, signature: bytes, message: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def rotation_statement(log: str, epoch: int, seq: int, old: bytes, new: bytes) -> bytes:
+    """What both keys sign when one follows the other; bound to the log and to the number of the entry that tells it."""
+    return f"ringfence key rotation\n{log}\n{epoch}\n{seq}\n{old.hex()}\n{new.hex()}\n".encode()

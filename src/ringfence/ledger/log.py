@@ -26,6 +26,7 @@ from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros, Sha256
 
 MAX_GROUP = 512
+MAX_GROUP_BYTES = 1024 * 1024
 WAIT_SECONDS = 10.0
 STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
@@ -210,7 +211,7 @@ class Ledger:
                 remedy="look at the disk; nothing was run",
             )
         if not request.done:
-            self._lead()
+            self._lead(request)
         if request.error is not None:
             raise request.error
         assert request.acks is not None
@@ -220,25 +221,60 @@ class Ledger:
         """Sign the head as it is now and store the checkpoint durably."""
         return self._checkpointer.write()
 
+    def rotate_key(self) -> int:
+        """Change to a new signing key and destroy the old one; returns the new epoch. Raises LedgerError."""
+        with self._checkpointer.held(), self._alone():
+            if self._failure is not None:
+                raise self._failure
+            now = self._clock()
+            turn = self._checkpointer.prepare_rotation(self._state.size, now)
+            request = _Request([self._prepare(turn.entry)])
+            self._write([request])
+            if request.error is not None:
+                raise request.error
+            self._checkpointer.finish_rotation(turn)
+            return turn.epoch.epoch
+
     def close(self) -> None:
         """Write a last checkpoint, let go of files and lock. Safe to call twice."""
         with self._mutex:
             if self._lock < 0:
                 return
             self._failure = self._failure or LedgerError("ledger-closed", "the ledger was closed", where=self.directory)
-            barrier = _Request([]) if self._leading else None
-            if barrier is not None:
-                barrier.wake.acquire()
-                self._queue.append(barrier)
-        # A group that is being written now is finished first; what waits behind it is refused.
-        if barrier is not None and barrier.wake.acquire(timeout=WAIT_SECONDS) and not barrier.done:
-            self._lead()
         try:
-            self._checkpointer.stop()
+            with self._alone():  # a group that is being written now is finished first; what waits behind is refused
+                self._checkpointer.stop()
         finally:
             self._segment.close()
             start.release(self.directory, self._lock)
             self._lock = -1
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Be the sequencer, with nothing being written."""
+        turn = _Request([])
+        turn.wake.acquire()
+        with self._mutex:
+            wait = self._leading
+            self._leading = True
+            if wait:
+                self._queue.insert(0, turn)
+        if wait and not turn.wake.acquire(timeout=WAIT_SECONDS):
+            raise LedgerError("ledger-slow", "the disk holds the ledger up", where=self.directory)
+        with self._mutex:
+            self._queue = [request for request in self._queue if request is not turn]
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Wake the next that waits, to be the sequencer; with nobody waiting there is none."""
+        with self._mutex:
+            if self._queue:
+                self._queue[0].wake.release()
+            else:
+                self._leading = False
 
     def _prepare(self, entry: Entry) -> tuple[bytes, int, EntryKind]:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
@@ -251,7 +287,7 @@ class Ledger:
             personal = self._keeper.keep(entry.subject or entry.mission or "", entry.personal)
         return envelope.prepare(entry, body=body, personal=personal), entry.time, entry.kind
 
-    def _lead(self) -> None:
+    def _lead(self, own: _Request) -> None:
         with self._mutex:
             batch = self._take()
         try:
@@ -266,20 +302,18 @@ class Ledger:
             self._refuse(batch, self._failure)
             raise
         finally:
-            with self._mutex:
-                if self._queue:
-                    self._queue[0].wake.release()
-                else:
-                    self._leading = False
-            for request in batch[1:]:
-                request.wake.release()
+            self._pass_on()
+            for request in batch:
+                if request is not own:
+                    request.wake.release()
 
     def _take(self) -> list[_Request]:
-        count = total = 0
+        count = entries = total = 0
         for request in self._queue:
-            if count and total + len(request.prepared) > MAX_GROUP:
+            entries += len(request.prepared)
+            total += sum(len(prepared) for prepared, _, _ in request.prepared)
+            if count and (entries > MAX_GROUP or total > MAX_GROUP_BYTES):
                 break
-            total += len(request.prepared)
             count += 1
         batch, self._queue = self._queue[:count], self._queue[count:]
         return batch
@@ -292,7 +326,10 @@ class Ledger:
     def _commit(self, batch: list[_Request]) -> None:
         if self._failure is not None:
             raise self._failure
-        batch = self._admit(self._note_step(batch))
+        self._write(self._note_step(batch))
+
+    def _write(self, batch: list[_Request]) -> None:
+        batch = self._admit(batch)
         if not batch:
             return
         lines, acks = self._chain(batch)

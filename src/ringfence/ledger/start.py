@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -83,6 +84,26 @@ def acquire(directory: str) -> int:
         raise busy from error
     _held.add(directory)
     return fd
+
+
+def locked(directory: str) -> bool:
+    """Whether a writer holds the ledger now. Never opens the lock file where this process is the writer.
+
+    Closing any descriptor of the file would give up this process's own lock: record locks work so.
+    """
+    real = os.path.realpath(directory)
+    if real in _held:
+        return True
+    try:
+        fd = os.open(f"{real}/lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+        return bool(answer[0] != fcntl.F_UNLCK)
+    finally:
+        os.close(fd)
 
 
 def release(directory: str, lock: int) -> None:

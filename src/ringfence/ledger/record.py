@@ -1,0 +1,226 @@
+"""What the bodies of records say: the model's nouns as canonical JSON, and back for deciding again. Pure.
+
+Text that is not valid Unicode (file names are bytes) is stored as ``{"hex": …}``; text that was moved to the side
+store, for its length or because it is a content, as ``{"kept": name}``.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+from ringfence.model.box import Execution, Observation
+from ringfence.model.call import (
+    KINDS,
+    Argv,
+    Context,
+    FileAccess,
+    FileAction,
+    NetworkAccess,
+    Request,
+    ShellLine,
+    ToolCall,
+    ToolUse,
+)
+from ringfence.model.decision import Decision, Reason
+from ringfence.model.entry import Json
+from ringfence.model.facts import GlobFact, PathFact, PathFacts, PathKind, ProgramFact
+from ringfence.model.ids import CallId
+from ringfence.model.person import Person
+
+Body: TypeAlias = dict[str, Json]
+Loader: TypeAlias = Callable[[str], str | None]
+"""Gives a text from the side store by its name in the record, or None where it was erased."""
+KEPT_APART = (("request", "content"), ("request", "body"))
+"""Contents: only a commitment of them enters a record, whatever their length."""
+_REQUESTS: dict[str, type[Request]] = {word: cast("type[Request]", kind) for kind, word in KINDS.items()}
+
+
+class NotReplayable(Exception):
+    """The record lacks a part that deciding again needs; the text says which."""
+
+
+def intent_body(
+    call: ToolCall, facts: PathFacts, decision: Decision, *, extra: Mapping[str, Json] | None = None
+) -> Body:
+    """What is asked for in full, the facts it was judged by, and the answer with every reason."""
+    return {
+        **(extra or {}),
+        "request": {"kind": call.kind, **_fields(call.request)},
+        "cwd": text(call.cwd),
+        "context": _fields(call.context),
+        "facts": _fields(facts),
+        "decision": decision_fields(decision),
+    }
+
+
+def decision_fields(decision: Decision) -> Body:
+    """Tier, policy digest, and the reasons in order."""
+    reasons: list[Json] = [_reason(reason) for reason in decision.reasons]
+    return {"tier": decision.tier.word, "policy": decision.policy_digest, "reasons": reasons}
+
+
+def result_body(execution: Execution, *, gate: Mapping[str, Json] | None = None) -> Body:
+    """How a call ended, which controls stood, what was seen in the box, and what the gate did with its changes."""
+    body = _fields(execution)
+    del body["call_id"]
+    body["level"] = execution.level.name.lower()
+    return body if gate is None else {**body, "gate": dict(gate)}
+
+
+def observed_body(observation: Observation) -> Body:
+    """One thing that the kernel or a watcher outside saw."""
+    return _fields(observation)
+
+
+def fault_body(code: str, what: str) -> Body:
+    """A call that could not be carried out: nothing of it ran, or it was ended."""
+    return {"fault": {"code": code, "what": text(what)}, "exit": None, "signal": None}
+
+
+def approval_body(
+    *, answer: str, by: Person, rationale: str, subject: str, expires: int, extra: Mapping[str, Json] | None = None
+) -> Body:
+    """An operator's decision: ``answer`` is approved, refused, expired or withdrawn; ``subject`` the digest it binds."""
+    who: Json = {"name": text(by.name), "uid": by.uid, "how": by.how}
+    fields: Body = {"answer": answer, "by": who, "rationale": text(rationale), "subject": subject, "expires": expires}
+    return {**(extra or {}), **fields}
+
+
+def telemetry_body(*, claimed: Mapping[str, Json], observed: Mapping[str, Json]) -> Body:
+    """Counts of tokens and tools: what the agent said of itself, and what the fence saw, kept apart."""
+    return {"claimed": dict(claimed), "observed": dict(observed)}
+
+
+def text(value: str) -> Json:
+    """A text as a record holds it: itself, or its bytes in hexadecimal where it is not valid Unicode."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return {"hex": value.encode("utf-8", "surrogateescape" if _escaped(value) else "surrogatepass").hex()}
+    return value
+
+
+def _escaped(value: str) -> bool:
+    return all(not "\ud800" <= char <= "\udfff" or "\udc80" <= char <= "\udcff" for char in value)
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, enum.Enum):
+        return cast("Json", value.value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
+    return cast("Json", value)
+
+
+def _fields(value: object) -> Body:
+    """A noun's fields; those that say nothing (None, empty) are left out where their default is the same."""
+    body: Body = {}
+    for field in dataclasses.fields(value):  # type: ignore[arg-type]  # every noun of the model is a dataclass
+        found = getattr(value, field.name)
+        if found != field.default:
+            body[field.name] = _plain(found)
+    return body
+
+
+def _reason(reason: Reason) -> Body:
+    body = _fields(reason)
+    body["tier"] = reason.tier.word
+    body["place"] = text(str(reason.place))
+    return body
+
+
+def call_from_record(record: Mapping[str, Json], load: Loader | None = None) -> ToolCall:
+    """The call of a recorded intent. Raises NotReplayable where a part was scrubbed, erased or cannot be read."""
+    body = _object(record.get("body"), "body")
+    fields = dict(_object(body.get("request"), "request"))
+    kind = _REQUESTS.get(str(fields.pop("kind", "")))
+    if kind is None:
+        raise NotReplayable("the kind of request")
+    given = {name: _text(value, load, name) for name, value in fields.items()}
+    request = _request(kind, given)
+    return ToolCall(
+        request=request,
+        cwd=str(_text(body.get("cwd"), load, "cwd")),
+        id=CallId(str(record.get("call", ""))),
+        context=_context(_object(body.get("context"), "context"), load),
+    )
+
+
+def _request(kind: type[Request], given: dict[str, object]) -> Request:
+    try:
+        if kind is ShellLine:
+            return ShellLine(line=str(given["line"]))
+        if kind is Argv:
+            return Argv(argv=tuple(cast("list[str]", given["argv"])))
+        if kind is FileAccess:
+            given["action"] = FileAction(given["action"])
+            return FileAccess(**given)  # type: ignore[arg-type]  # fields of our own record; a wrong one raises below
+        if kind is NetworkAccess:
+            return NetworkAccess(**given)  # type: ignore[arg-type]  # the same
+        return ToolUse(**given)  # type: ignore[arg-type]  # the same
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotReplayable(f"the request ({type(error).__name__})") from error
+
+
+def _context(fields: Mapping[str, Json], load: Loader | None) -> Context:
+    found = {name: _text(value, load, name) for name, value in fields.items()}
+    remotes = tuple((str(name), str(url)) for name, url in cast("list[list[str]]", found.pop("remotes", [])))
+    try:
+        return Context(remotes=remotes, **found)  # type: ignore[arg-type]  # fields of our own record
+    except TypeError as error:
+        raise NotReplayable("the context") from error
+
+
+def facts_from_record(record: Mapping[str, Json], load: Loader | None = None) -> PathFacts:
+    """The facts that a recorded intent was judged by. Raises NotReplayable."""
+    body = _object(record.get("body"), "body")
+    stored = body.get("facts")
+    if isinstance(stored, dict) and "kept" in stored:
+        raise NotReplayable("the facts, which were moved aside")
+    found = cast("dict[str, object]", {k: _text(v, load, k) for k, v in _object(stored, "facts").items()})
+    try:
+        return PathFacts(
+            cwd=str(found["cwd"]),
+            home=str(found["home"]),
+            root=str(found["root"]),
+            paths=tuple(PathFact(**{**row, "kind": PathKind(row["kind"])}) for row in _rows(found, "paths")),
+            programs=tuple(ProgramFact(**row) for row in _rows(found, "programs")),
+            globs=tuple(
+                GlobFact(**{**row, "matches": tuple(cast("list[str]", row.get("matches", ())))})
+                for row in _rows(found, "globs")
+            ),
+            homes=tuple((str(a), str(b)) for a, b in cast("list[list[str]]", found.get("homes", []))),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotReplayable(f"the facts ({type(error).__name__})") from error
+
+
+def _rows(found: Mapping[str, object], name: str) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", found.get(name, []))
+
+
+def _object(value: Json, name: str) -> Mapping[str, Json]:
+    if not isinstance(value, dict):
+        raise NotReplayable(f"the record's {name}")
+    return value
+
+
+def _text(value: Json, load: Loader | None, name: str) -> object:
+    """Undo ``text`` and the moving aside, at any depth."""
+    if isinstance(value, list):
+        return [_text(item, load, name) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"hex"}:
+        return bytes.fromhex(str(value["hex"])).decode("utf-8", "surrogateescape")
+    if value.keys() == {"kept"}:
+        kept = None if load is None else load(str(value["kept"]))
+        if kept is None:
+            raise NotReplayable(f"{name}, which was moved aside and is erased or not at hand")
+        return kept
+    return {key: _text(item, load, name) for key, item in value.items()}

@@ -1,0 +1,162 @@
+"""One pass over all segments: chain, tree, and in strict depth the canonical form of every record.
+
+Streams line by line; memory does not grow with the log. The first fault ends the pass.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import msgspec
+
+from ringfence.ledger import diagnose, envelope, frame, scan
+from ringfence.ledger.tree import Range
+from ringfence.ledger.verdict import Fault, Verdict
+from ringfence.model.entry import Json
+
+CHAIN, TREE, STRICT = "chain", "tree", "strict"
+MEMBERS = frozenset({"body", "call", "kind", "mission", "parent", "personal", "prev", "seq", "time", "v"})
+REQUIRED = frozenset({"body", "kind", "prev", "seq", "time", "v"})
+_NOTED = tuple(b'"kind":"%s"' % kind.value.encode() for kind in envelope.BARE)
+
+
+class _FloatFound(Exception):
+    pass
+
+
+def _no_float(text: str) -> float:
+    raise _FloatFound(text)
+
+
+_decode = msgspec.json.Decoder(float_hook=_no_float).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one pass is to do. ``live``: a writer is at work, so the last tail is in flight."""
+
+    directory: str
+    depth: str
+    wanted: Collection[int]
+    """Sizes whose roots are needed."""
+    live: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Walked:
+    """What the pass found: the head, the roots that were asked for, and the records about keys and retention."""
+
+    log: str = ""
+    first: int = 0
+    size: int = 0
+    prev: str = frame.NO_HASH
+    before: Range = field(default_factory=Range)
+    """The tree of everything before ``first``."""
+    tree: Range = field(default_factory=Range)
+    roots: dict[int, bytes] = field(default_factory=dict)
+    noted: list[tuple[int, dict[str, Json]]] = field(default_factory=list)
+    torn: str = ""
+    """Where a write that was never acknowledged is cut short, or empty."""
+
+
+def walk(task: Task) -> Walked:
+    """Check every segment in order. Raises Fault."""
+    files = scan.segments(task.directory)
+    walked = Walked()
+    for position, file in enumerate(files):
+        try:
+            with file.open() as stream:
+                _header(walked, file, stream, begun=position > 0)
+                if walked.size in task.wanted:
+                    walked.roots[walked.size] = walked.tree.root()
+                tail = _records(walked, task, file, stream)
+        except (EOFError, OSError, zlib.error) as error:
+            raise Fault(Verdict.ALTERED, file.path, f"the segment cannot be read: {type(error).__name__}") from error
+        _tail(walked, file, tail, last=position + 1 == len(files), live=task.live)
+    return walked
+
+
+def _header(walked: Walked, file: scan.SegmentFile, stream: BinaryIO, *, begun: bool) -> None:
+    line = stream.readline(8192)
+    header = frame.parse_header(line)
+    place = f"{file.path}:1"
+    if header is None:
+        raise Fault(Verdict.ALTERED, place, "the first line is not a segment header")
+    if not begun:
+        before = [bytes.fromhex(node) for node in header.nodes]
+        walked.log, walked.first, walked.size, walked.prev = header.log, header.first, header.first, header.prev
+        walked.before, walked.tree = Range(header.first, before), Range(header.first, before)
+        if (header.first == 0) != (header.prev == frame.NO_HASH):
+            raise Fault(Verdict.ALTERED, place, "the header does not begin a log")
+    if header.first != file.first:
+        raise Fault(Verdict.REORDERED, place, f"the file holds the segment of record {header.first}")
+    if header.first > walked.size and header.log == walked.log:
+        raise Fault(Verdict.GAP, place, f"records {walked.size} to {header.first - 1} are missing")
+    nodes = tuple(node.hex() for node in walked.tree.nodes) if walked.tree.size == walked.size else header.nodes
+    if (header.log, header.first, header.prev, header.nodes) != (walked.log, walked.size, walked.prev, nodes):
+        raise Fault(Verdict.ALTERED, place, "the header does not continue the segment before")
+
+
+def _records(walked: Walked, task: Task, file: scan.SegmentFile, stream: BinaryIO) -> bytes:
+    """Take committed groups until the lines end; returns what follows, which is the tail."""
+    pending: list[bytes] = []
+    for line in stream:
+        mark = line[0]
+        if mark == 123:  # {
+            pending.append(line)
+        elif mark == 61 and line[-1] == 10:  # = and a line feed
+            _group(walked, task, file.path, pending)
+            if line != b"= %d %s\n" % (walked.size, walked.prev.encode()):
+                raise diagnose.explain_commit(place=file.path, line=line, size=walked.size, last=walked.prev)
+            pending.clear()
+        else:
+            pending.append(line)
+            break
+    return b"".join(pending) + stream.read() if pending else b""
+
+
+def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
+    sha256, suffix = hashlib.sha256, frame.SUFFIX
+    prev, seq, add = walked.prev, walked.size, walked.tree.add
+    with_tree, strict, wanted = task.depth != CHAIN, task.depth == STRICT, task.wanted
+    for line in lines:
+        link = b',"prev":"%s","seq":%d,"time":' % (prev.encode(), seq)
+        if not line.endswith(link, 0, -suffix):
+            raise diagnose.explain(task.directory, place=path, line=line, expected=seq)
+        leaf = sha256(b"\x00" + line)
+        prev = leaf.hexdigest()
+        seq += 1
+        if with_tree:
+            add(leaf.digest())
+            if seq in wanted:
+                walked.roots[seq] = walked.tree.root()
+        if strict:
+            _strict(line, path, seq - 1)
+        if line.endswith(_NOTED, 0, -suffix - len(link)):
+            walked.noted.append((seq - 1, scan.value_of(line, path)))
+    walked.size, walked.prev = seq, prev
+
+
+def _strict(line: bytes, path: str, seq: int) -> None:
+    """Refuse a record that is not the canonical form of what it says: duplicate keys, spaces, floats, other members."""
+    try:
+        value = _decode(line)
+        if _encode(value) != line[:-1]:
+            raise _FloatFound
+        if not (REQUIRED <= value.keys() <= MEMBERS):
+            raise _FloatFound
+    except (_FloatFound, msgspec.MsgspecError, UnicodeError, AttributeError, RecursionError) as error:
+        raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record is not in canonical form") from error
+
+
+def _tail(walked: Walked, file: scan.SegmentFile, tail: bytes, *, last: bool, live: bool) -> None:
+    kind = frame.classify_tail(tail)
+    if kind is frame.Tail.CLEAN or (last and live):
+        return
+    place = f"{file.path}, after record {walked.size - 1}"
+    if kind is frame.Tail.FOREIGN or not last:
+        raise Fault(Verdict.ALTERED, place, "bytes stand here that were never written as a group of records")
+    walked.torn = place
