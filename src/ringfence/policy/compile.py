@@ -18,7 +18,6 @@ from ringfence.policy.document import (
     PathRule,
     PatternRule,
     Root,
-    SubstringRule,
     ToolRule,
 )
 from ringfence.policy.globs import PathPattern, PatternIndex
@@ -97,7 +96,7 @@ class Compiled:
 
     def _compile_commands(self) -> None:
         self.by_name: dict[str, list[Command]] = {}
-        self.substrings: list[tuple[SubstringRule, Scope]] = []
+        self.substrings: list[tuple[str, Scope, Place]] = []
         self.aliases: dict[str, set[str]] = {}
         directories = list(STANDARD_DIRECTORIES)
         for scoped in self.scopes:
@@ -106,7 +105,7 @@ class Compiled:
                 for other in others:
                     self.aliases.setdefault(name, set()).add(other)
             directories += [path for path in document.toolchains if path not in directories]
-            self.substrings += [(rule, scoped.scope) for rule in document.substrings]
+            self.substrings += [(rule.text, scoped.scope, place(rule.at)) for rule in document.substrings]
         for scoped in self.scopes:
             for rule in scoped.document.commands:
                 tier = self._tier(rule.tier, scoped.scope, "commands")

@@ -114,14 +114,15 @@ def _here(call: ToolCall, index: FactsIndex) -> Circumstances:
 
 def _raw_substrings(compiled: Compiled, line: str, reasons: list[Reason]) -> list[Reason]:
     """``deny_substrings`` in the raw line, where no command's own words held the text already."""
-    told = {(reason.rule, reason.place) for reason in reasons}
-    found = []
-    for rule, scope in compiled.substrings:
-        at = line.find(rule.text)
-        where = place(rule.at)
-        if at >= 0 and ("commands.deny_substrings", where) not in told:
-            found.append(substring_reason(rule.text, scope, where, rule.text, (at, at + len(rule.text))))
-    return found
+    found = [(text, scope, where) for text, scope, where in compiled.substrings if text in line]
+    if not found:
+        return []
+    told = {reason.place for reason in reasons if reason.rule == "commands.deny_substrings"}
+    return [
+        substring_reason(text, scope, where, text, (line.find(text), line.find(text) + len(text)))
+        for text, scope, where in found
+        if where not in told
+    ]
 
 
 def _patterns(

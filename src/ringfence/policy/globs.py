@@ -112,7 +112,7 @@ def text_matches(patterns: Sequence[str], value: str) -> bool:
 
 def split(path: str) -> tuple[str, ...]:
     """The components of a path."""
-    return tuple(part for part in path.split("/") if part not in {"", "."})
+    return tuple([part for part in path.split("/") if part and part != "."])
 
 
 Payload = TypeVar("Payload")
@@ -124,7 +124,7 @@ class PatternIndex(Generic[Payload]):
     A path is compared only with patterns that share a component with it, so that a long list costs little.
     """
 
-    __slots__ = ("_by_part", "_rest", "_size", "loose")
+    __slots__ = ("_by_part", "_keys", "_rest", "_size", "loose")
 
     def __init__(self, entries: Iterable[tuple[PathPattern, Payload]], *, loose: bool) -> None:
         self.loose = loose
@@ -137,6 +137,7 @@ class PatternIndex(Generic[Payload]):
                 self._rest.append((number, pattern, payload))
             else:
                 self._by_part.setdefault(key if not loose else key.lower(), []).append((number, pattern, payload))
+        self._keys = frozenset(self._by_part)
         self._size = number + 1
 
     def __len__(self) -> int:
@@ -147,10 +148,10 @@ class PatternIndex(Generic[Payload]):
         if not self._size:
             return []
         found: list[tuple[int, Payload]] = []
-        by_part = self._by_part
-        if by_part:
-            for part in set(views.lowered if self.loose else views.absolute):
-                for number, pattern, payload in by_part.get(part, ()):
+        parts = views.lowered_set if self.loose else views.absolute_set
+        if not self._keys.isdisjoint(parts):
+            for part in self._keys.intersection(parts):
+                for number, pattern, payload in self._by_part[part]:
                     if views.covered_by(pattern, loose=self.loose):
                         found.append((number, payload))
         for number, pattern, payload in self._rest:
@@ -170,14 +171,15 @@ class PatternIndex(Generic[Payload]):
 class Views:
     """One path as the patterns see it: from ``/``, from the roots that hold it, from the home."""
 
-    __slots__ = ("absolute", "home", "inside", "lowered")
+    __slots__ = ("absolute", "absolute_set", "home", "inside", "lowered_set")
 
     def __init__(self, path: str, *, roots: Sequence[tuple[str, ...]], home: tuple[str, ...]) -> None:
-        self.absolute = split(path)
-        self.lowered = tuple(part.lower() for part in self.absolute)
-        self.inside = tuple(self.absolute[len(root) :] for root in roots if self.absolute[: len(root)] == root)
-        within = bool(home) and self.absolute[: len(home)] == home
-        self.home = self.absolute[len(home) :] if within else None
+        absolute = split(path)
+        self.absolute = absolute
+        self.absolute_set = frozenset(absolute)
+        self.lowered_set = self.absolute_set if path.islower() else frozenset(split(path.lower()))
+        self.inside = tuple([absolute[len(root) :] for root in roots if absolute[: len(root)] == root])
+        self.home = absolute[len(home) :] if home and absolute[: len(home)] == home else None
 
     def covered_by(self, pattern: PathPattern, *, loose: bool) -> bool:
         """Whether the pattern covers this path."""

@@ -221,9 +221,9 @@ class CommandJudge:
         """Denied substrings and denied prefixes, both judged on the words as written."""
         found = []
         joined = prepared.whole
-        for rule, scope in self._compiled.substrings:
-            if rule.text in joined:
-                found.append(substring_reason(rule.text, scope, place(rule.at), joined, _span(prepared.command)))
+        for text, scope, where in self._compiled.substrings:
+            if text in joined:
+                found.append(substring_reason(text, scope, where, joined, _span(prepared.command)))
         if not self._compiled.deny_written:
             return found
         for word in prepared.command.words[1:]:

@@ -54,9 +54,9 @@ def load(
     network_presets: object,
 ) -> tuple[str, str, Effective]:
     """Root, home and effective policy of a repository's policy file and those of the other scopes."""
-    real = os.path.realpath(path)
-    root = os.path.dirname(real)
-    text = read_text(path, owners=_owners(root))
+    name = os.path.basename(path)
+    root = os.path.realpath(os.path.dirname(path) or ".")
+    text = read_text(path, owners=_owners(root), follow=False)
     scopes = []
     wider = ((Scope.ORGANISATION, organisation), (Scope.USER, user), (Scope.MISSION, mission))
     for scope, file in wider:
@@ -65,7 +65,7 @@ def load(
             scopes.append(
                 Scoped(scope=scope, document=_document(read_text(file, owners=owners), file, network_presets))
             )
-    document = _document(text, os.path.basename(real), network_presets)
+    document = _document(text, name, network_presets)
     scopes.append(Scoped(scope=Scope.REPOSITORY, document=document, trusted=trusted))
     return _finish(root, tuple(scopes))
 
@@ -150,18 +150,23 @@ def _owners(root: str) -> frozenset[int]:
         return frozenset({0, os.getuid()})
 
 
-def read_text(path: str, *, owners: frozenset[int]) -> str:
-    """The text of a file that only these owners can have written. Raises PolicyError."""
+def read_text(path: str, *, owners: frozenset[int], follow: bool = True) -> str:
+    """The text of a file that only these owners can have written. Raises PolicyError.
+
+    A repository's policy is not followed through a symbolic link: what a person reviews must be what is read.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, flags)
     except OSError as error:
         code = "policy-missing" if isinstance(error, FileNotFoundError) else "policy-unreadable"
         remedy = "run `ringfence init` in the repository" if code == "policy-missing" else "make the file readable"
         raise PolicyError(code, f"the file cannot be read: {error.strerror}", where=path, remedy=remedy) from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(file.fileno())
-        _check_file(path, found, owners)
-        data = file.read(MAX_BYTES + 1)
+    try:
+        _check_file(path, os.fstat(descriptor), owners)
+        data = _read_all(descriptor)
+    finally:
+        os.close(descriptor)
     if len(data) > MAX_BYTES:
         raise PolicyError(
             "policy-too-large", f"the file is larger than {MAX_BYTES} bytes", where=path, remedy="shorten the file"
@@ -170,6 +175,14 @@ def read_text(path: str, *, owners: frozenset[int]) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise PolicyError("not-yaml", "the file is not UTF-8 text", where=path, remedy="save it as UTF-8") from None
+
+
+def _read_all(descriptor: int) -> bytes:
+    chunks, size = [], 0
+    while size <= MAX_BYTES and (chunk := os.read(descriptor, 1 << 20)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
 
 
 def _check_file(path: str, found: os.stat_result, owners: frozenset[int]) -> None:

@@ -3,7 +3,7 @@
 An answer is a list of reasons that restrict; an empty list means that nothing speaks against the access.
 """
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ringfence.model.decision import Place, Reason
 from ringfence.model.facts import PathFact, PathKind
@@ -21,8 +21,7 @@ _BUILTIN = Place(file="builtin")
 _WORDS = {"read": "read", "write": "write", "delete": "delete", "maybe": "use"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathUse:
+class PathUse(NamedTuple):
     """An access that a call makes. ``asked`` is absolute and unresolved; None where the path is not known beforehand."""
 
     asked: str | None
@@ -94,7 +93,7 @@ class PathJudge:
             return [self._default(use, "the pattern names more files than are looked at")]
         found: list[Reason] = []
         for match in matches or (asked,):
-            found += self.judge(replace(use, asked=match, glob=False))
+            found += self.judge(use._replace(asked=match, glob=False))
             name = match.rpartition("/")[2]
             if name.startswith("-") and use.shown[:1] in "*?[":
                 found.append(self._default(use, f"a file named `{show(name)}` would be taken for an option"))
@@ -110,8 +109,7 @@ class PathJudge:
         if fact.kind is PathKind.UNREADABLE:
             return [self._default(use, "the path cannot be resolved")]
         views = [self._views(fact.real)]
-        written = normal(asked)
-        if written != fact.real:
+        if asked != fact.real and (written := normal(asked)) != fact.real:
             views.append(self._views(written))
         found = self._lists(use, views)
         found += self._bounds(use, fact, views[0])

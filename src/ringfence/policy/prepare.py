@@ -1,6 +1,6 @@
 """A call taken apart once: its commands, what each accesses, and every question to the file system. Pure."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.policy.facts_index import join
@@ -12,8 +12,7 @@ from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleC
 _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCommand:
+class PreparedCommand(NamedTuple):
     """One command with its words as rules compare them and the paths it uses."""
 
     command: SimpleCommand
@@ -32,8 +31,7 @@ class PreparedCommand:
     """Other directories that it works in, absolute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A shell line or argument vector, prepared."""
 
     cwd: str

@@ -185,8 +185,6 @@ HIDDEN: tuple[str, ...] = (
     "/run/secrets/**",
     "/run/user/**",
     "/var/run/secrets/**",
-    "/tmp/.X11-unix/**",  # noqa: S108 - named to be hidden, not to be used
-    "/tmp/ssh-*/**",  # noqa: S108 - the same
 )
 
 FREE_TO_WRITE = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/full"})

@@ -4,7 +4,7 @@
 operands with an access, concerns that an ALLOW for the program does not cover by itself, hosts.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ringfence.shell.parse import parse_argv, parse_line
 from ringfence.shell.programs.read import read_arguments
@@ -14,8 +14,7 @@ from ringfence.shell.syntax import Line, SimpleCommand, Word
 DEFAULT_PORT = 443
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operand:
+class Operand(NamedTuple):
     """A path among the arguments. ``text`` is None where it is not known before the command runs."""
 
     text: str | None
@@ -26,8 +25,7 @@ class Operand:
     directory: str | None = "."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concern:
+class Concern(NamedTuple):
     """Something an ALLOW for the program does not cover unless its rule names all the words that cause it."""
 
     kind: EffectKind
@@ -40,8 +38,7 @@ class Concern:
         return self.words[0] if self.words else -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Understood:
+class Understood(NamedTuple):
     """One command's arguments, as far as they are known."""
 
     known: bool

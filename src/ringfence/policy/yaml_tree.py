@@ -171,5 +171,7 @@ class _Builder:
 
 def show(text: str, limit: int = 80) -> str:
     """Text from a file or a call, safe to print: control and invisible characters escaped, long text cut visibly."""
+    if len(text) <= limit and text.isprintable():
+        return text
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: limit + 1])
     return shown if len(text) <= limit else shown[:limit] + "…"
