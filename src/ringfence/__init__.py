@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from ringfence.model.decision import Decision, Reason
     from ringfence.model.errors import RingfenceError
     from ringfence.model.tier import Tier
-    from ringfence.policy.policy import Policy  # type: ignore[import-not-found]
-    from ringfence.supervisor.fence import Fence  # type: ignore[import-not-found]
+    from ringfence.policy.policy import Policy
+    from ringfence.supervisor.fence import Fence
 
 __version__ = "0.1.0"
 __all__ = ["Decision", "Fence", "Policy", "Reason", "RingfenceError", "Tier", "ToolCall", "__version__"]

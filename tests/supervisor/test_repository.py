@@ -39,7 +39,7 @@ def test_no_policy_is_looked_for_above_a_repository(tree):
     git(inner, "init", "-q")
     with pytest.raises(PolicyError) as caught:
         find_root(str(inner))
-    assert caught.value.code == "no-policy"
+    assert caught.value.code == "policy-missing"
     assert "ringfence init" in caught.value.remedy
 
 

@@ -34,8 +34,8 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     if args.host:
         from ringfence.sandbox import disposable
 
-        return disposable.main(as_json=args.json)
-    report = probe_host()
+        return int(disposable.main(as_json=args.json))
+    report = probe_host(paths.state)
     inside = _fence_inside_root(paths)
     data: dict[str, object] = {
         "ringfence": __version__,
@@ -94,12 +94,11 @@ def _fence_inside_root(paths: Paths) -> RingfenceError | None:
 
     from ringfence.policy.policy import Policy
     from ringfence.supervisor.door import refuse_own_home_inside
-    from ringfence.supervisor.repository import POLICY_NAME, find_root
+    from ringfence.policy.in_force import find_policy
 
     del paths
     try:
-        root = find_root(os.getcwd())
-        refuse_own_home_inside(Policy.load(os.path.join(root, POLICY_NAME)))
+        refuse_own_home_inside(Policy.load(find_policy(os.getcwd())))
     except PolicyError as error:
         return error if error.code == "fence-inside-root" else None
     return None

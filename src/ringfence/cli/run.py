@@ -4,7 +4,7 @@ The command's own exit status or signal is passed through. What the fence itself
 ``--report FILE`` for programs that must tell the two apart.
 """
 
-import _signal
+import _signal  # type: ignore[import-not-found]  # the C module: ``signal`` would bring enum along
 import _socket
 import os
 import sys
@@ -36,7 +36,7 @@ SIGNALS = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
 class Options:
     """What the words after ``run`` mean."""
 
-    _slots__ = ("argv", "interactive", "json", "line", "mission", "report", "review")
+    __slots__ = ("argv", "interactive", "json", "line", "mission", "report", "review")
 
     def __init__(self) -> None:
         self.argv: list[str] | None = None
@@ -193,7 +193,7 @@ class _Forwarding:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._old.items():
-            _signal.signal(number, handler)  # type: ignore[arg-type]  # what signal returned
+            _signal.signal(number, handler)
 
     def _forward(self, number: int, _: object) -> None:
         self._tell({"signal": number})

@@ -45,7 +45,7 @@ class Caller:
 
 def ancestors(pid: int) -> tuple[int, ...]:
     """The process and all it descends from, nearest first, as /proc tells now."""
-    found = []
+    found: list[int] = []
     current = pid
     while current > 0 and len(found) < 1024:
         found.append(current)

@@ -221,3 +221,14 @@ def _read_with_limit(descriptor: int, seconds: float) -> bytes:
         if said.startswith(b"ready"):
             return said
     return said
+
+
+def main(words: list[str]) -> int:
+    """The client as a program: ``client.py [--test-root DIR] run …``; hooks start it so."""
+    from ringfence.cli.main import main as command_line
+
+    return command_line(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

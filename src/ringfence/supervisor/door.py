@@ -1,7 +1,9 @@
 """The door: the policy in force for a root, the decision on a call, and its intent in the ledger. Everything passes here."""
 
 import os
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,12 +17,14 @@ from ringfence.model.ids import CallId, Micros, MissionId, RuleId, Sha256
 from ringfence.model.person import Person
 from ringfence.model.ports import Recorder
 from ringfence.model.tier import Scope, Tier
-from ringfence.policy.facts import gather
+from ringfence.policy.facts import gather, home_of_user
+from ringfence.policy.in_force import policy_in_force
+from ringfence.policy.load import FILE_NAME
 from ringfence.policy.policy import Policy
 from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.supervisor.paths import Paths
-from ringfence.supervisor.repository import POLICY_NAME, Repository, read_repository
+from ringfence.supervisor.repository import Repository, read_repository
 
 NOT_A_DIGEST = Sha256("0" * 64)
 CLOSED_CLASSES = frozenset({"prod", "production", "trusted_ci"})
@@ -66,16 +70,17 @@ class Door:
         Raises PolicyError when any of them cannot be used; then nothing is allowed.
         """
         files = (
-            os.path.join(root, POLICY_NAME),
+            os.path.join(root, FILE_NAME),
             f"{self._paths.organisation}/policy.yaml",
             f"{self._paths.config}/policy.yaml",
         )
-        key = (root, *(_identity(file) for file in files), _identity(f"{self._paths.state}/trust"), self.trust.version)
+        key = (root, *(_identity(file) for file in files), _identity(f"{self._paths.state}/trust"))
         with self._lock:
             found = self._cache.get(key)
         if found is not None:
             return found
-        policy = self._load(root, files)
+        _, organisation, user = files
+        policy = policy_in_force(root, organisation=organisation, user=user, trust=f"{self._paths.state}/trust")
         self._store.put(policy.effective())
         refuse_own_home_inside(policy)
         with self._lock:
@@ -84,9 +89,15 @@ class Door:
             self._cache[key] = policy
         return policy
 
-    def stored_policy(self, digest: Sha256) -> Policy:
-        """The policy pinned by a mission."""
-        return Policy.from_effective(self._store.get(digest))
+    def stored_policy(self, digest: Sha256, root: str) -> Policy:
+        """The policy that a mission pinned when it started. Raises PolicyError when the store has lost it."""
+        with self._lock:
+            found = self._cache.get((digest, root))
+        if found is None:
+            found = Policy.from_effective(self._store.get(digest), root=root, home=home_of_user())
+            with self._lock:
+                self._cache[(digest, root)] = found
+        return found
 
     def context(self, repository: Repository, *, agent: str | None, interactive: bool, env_class: str) -> Context:
         """What ``when`` conditions may ask. Raises PolicyError for a caller whose class an agent may not have."""
@@ -119,11 +130,12 @@ class Door:
         """The decision and the facts it used; a fault while deciding is a DENY that says so."""
         facts = PathFacts(cwd=call.cwd, home="", root="")
         try:
-            facts = gather(policy.questions(call), call)
+            facts = gather(policy.questions(call), call, root=policy.root)
             return facts, policy.decide_with(call, facts)
         except RingfenceError as error:
             return facts, _fault(call, policy.digest, f"{error.code}: {error.what}")
         except Exception as error:  # noqa: BLE001 - a crash in deciding is a DENY with a reason, recorded like any other
+            traceback.print_exc(file=sys.stderr)
             return facts, _fault(call, policy.digest, f"deciding failed: {type(error).__name__}")
 
     def note(self, kind: EntryKind, body: record.Body, *, mission: MissionId | None = None, call: str = "") -> Ack:
@@ -138,16 +150,6 @@ class Door:
         self.trust.trust(root, digest, by, self.now())
         with self._lock:
             self._cache.clear()
-
-    def _load(self, root: str, files: tuple[str, str, str]) -> Policy:
-        repository, organisation, user = files
-        return Policy.load(
-            repository,
-            trusted=None,
-            trust=self.trust,
-            organisation=organisation if os.path.lexists(organisation) else None,
-            user=user if os.path.lexists(user) else None,
-        )
 
 
 class Deciding:
@@ -192,8 +194,6 @@ def _identity(path: str) -> tuple[int, ...]:
 
 def refuse_own_home_inside(policy: Policy) -> None:
     """An agent that could write the fence's code would be its own judge: refuse, and name the path."""
-    import sys
-
     import ringfence
 
     own = {

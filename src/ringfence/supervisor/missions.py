@@ -4,6 +4,7 @@ The moves between states are one table; a move that is not in it is an error. Pa
 their rows when they come.
 """
 
+import contextlib
 import enum
 import os
 import re
@@ -77,15 +78,16 @@ class Missions:
             )
         return os.path.join(self._directory, mission)
 
-    def store(self, mission: Mission) -> None:
-        """Keep the mission's state; the file is replaced whole."""
+    def store(self, mission: Mission, *, durable: bool = True) -> None:
+        """Keep the mission's state; the file is replaced whole. Not ``durable``: it may be lost with the machine's power."""
         folder = self.folder(MissionId(mission.id))
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, "mission.json")
         with open(path + ".new", "wb") as file:
             file.write(msgspec.json.encode(mission))
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(path + ".new", path)
 
     def load(self, mission: MissionId) -> Mission:
@@ -102,6 +104,14 @@ class Missions:
             raise RingfenceError(
                 "broken-mission", f"the mission's state cannot be read: {error}", where=path
             ) from error
+
+    def forget(self, mission: MissionId) -> None:
+        """Remove the state of a mission that left nothing; its folder stays where the gate kept a journal."""
+        folder = self.folder(mission)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, "mission.json"))
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
     def all(self) -> tuple[Mission, ...]:
         """Every mission that can be read, oldest first."""

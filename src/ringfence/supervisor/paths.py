@@ -88,8 +88,8 @@ def make_private(path: str) -> str:
 def check_trusted(path: str) -> None:
     """Refuse a path any component of which another user could replace.
 
-    A component is trusted when this user or root owns it and nobody else can write to it; a sticky folder such as
-    /tmp does not count as trusted, unless the test flag put everything there.
+    A component is trusted when this user or root owns it and nobody else can write to it. In a sticky folder above the
+    path nobody else can replace what is ours, so it passes too; the path itself must be closed to others.
     """
     uid = os.getuid()
     current = os.path.realpath(path)

@@ -10,9 +10,9 @@ import stat
 from dataclasses import dataclass
 
 from ringfence.model.errors import PolicyError
+from ringfence.policy.in_force import find_policy
+from ringfence.policy.load import FILE_NAME
 
-POLICY_NAME = "sandbox_policy.yaml"
-FIXTURES_NAME = "sandbox_fixtures.json"
 MAX_CONFIG = 1024 * 1024
 """Bytes of a git config or reference file that are read: git's own are a few hundred."""
 
@@ -29,35 +29,26 @@ class Repository:
 
 
 def find_root(cwd: str) -> str:
-    """The nearest folder at or above ``cwd`` that holds a policy, not looking above a git repository's top.
+    """The folder of the nearest policy at or above ``cwd``, not looking above a git repository's top.
 
     Raises PolicyError where there is none: a call without a policy is not allowed.
     """
-    current = os.path.realpath(cwd)
-    if not os.path.isdir(current):
-        raise PolicyError("no-directory", "the working directory does not exist", where=current)
-    while True:
-        if os.path.lexists(os.path.join(current, POLICY_NAME)):
-            return current
-        if os.path.lexists(os.path.join(current, ".git")) or current == "/":
-            raise PolicyError(
-                "no-policy",
-                f"there is no {POLICY_NAME} here, so nothing is allowed",
-                where=current,
-                remedy="write one with `ringfence init`, read it, commit it",
-            )
-        current = os.path.dirname(current)
+    if not os.path.isdir(cwd):
+        raise PolicyError("no-directory", "the working directory does not exist", where=cwd)
+    return os.path.dirname(find_policy(cwd))
 
 
 def read_repository(root: str) -> Repository:
     """What git's files say of the worktree at ``root``; a worktree without git has no branch, head or remotes."""
     git = git_directory(root)
-    branch, head, remotes = None, None, ()
+    branch: str | None = None
+    head: str | None = None
+    remotes: tuple[tuple[str, str], ...] = ()
     if git is not None:
         common = _common(git)
         branch, head = _head(git, common)
         remotes = _remotes(os.path.join(common, "config"))
-    return Repository(root=root, policy=os.path.join(root, POLICY_NAME), branch=branch, head=head, remotes=remotes)
+    return Repository(root=root, policy=os.path.join(root, FILE_NAME), branch=branch, head=head, remotes=remotes)
 
 
 def git_directory(root: str) -> str | None:

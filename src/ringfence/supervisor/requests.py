@@ -7,7 +7,7 @@ import msgspec
 from ringfence.supervisor.protocol import ProtocolError
 
 
-class _Request(msgspec.Struct, tag_field="verb", forbid_unknown_fields=True, frozen=True, kw_only=True):
+class _Request(msgspec.Struct, tag_field="verb", forbid_unknown_fields=True, kw_only=True):
     version: int
 
 

@@ -51,8 +51,8 @@ class Server:
         """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs."""
         listener.setblocking(False)
         while not self._stopping.is_set():
-            readable, _, _ = select.select([listener, self._wake_read], [], [], 30.0)
-            if listener in readable:
+            readable, _, _ = select.select([listener.fileno(), self._wake_read], [], [], 30.0)
+            if listener.fileno() in readable:
                 self._accept(listener)
             elif self._idle_for() > idle_seconds:
                 return

@@ -1,0 +1,106 @@
+"""Mission verbs: start, list, show, diff, commit, discard, end. The overlay and the gate do the work."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import MissionId
+from ringfence.supervisor import requests
+from ringfence.supervisor.caller import Caller
+from ringfence.supervisor.door import Door
+from ringfence.supervisor.missions import AGE_WARNING, CommitAt, Mission, Missions, State, move
+from ringfence.supervisor.repository import find_root
+from ringfence.supervisor.runner import Runner
+
+Answer = dict[str, object]
+
+
+class Desk:
+    """Answers mission verbs for one supervisor."""
+
+    def __init__(
+        self, *, door: Door, missions: Missions, runner: Runner, state: str, new_id: Callable[[], str]
+    ) -> None:
+        """``state`` is the state directory."""
+        self._door = door
+        self._missions = missions
+        self._runner = runner
+        self._state = state
+        self._new_id = new_id
+
+    def answer(self, request: requests.Mission, caller: Caller) -> Answer:
+        """Answer one verb. Raises RingfenceError for a mission that is not there or a move that is not possible."""
+        match request.action:
+            case "start":
+                return self._start(request, caller)
+            case "list":
+                return {"missions": [self._shown(mission) for mission in self._missions.all()]}
+            case "show":
+                return self._shown(self._load(request))
+            case "diff":
+                return self._runner.diff(self._load(request))
+            case "commit":
+                return self._runner.commit(self._load(request), request.paths, caller.person)
+            case "discard":
+                return self._runner.discard(self._load(request), request.paths, caller.person)
+            case "end" | "terminate":
+                return self._end(request, caller)
+            case _:
+                raise RingfenceError("bad-request", f"there is no mission verb {request.action!r}")
+
+    def _start(self, request: requests.Mission, caller: Caller) -> Answer:
+        root = find_root(request.cwd)
+        policy = self._door.policy_for(root)
+        try:
+            commit = CommitAt(request.commit)
+        except ValueError:
+            raise RingfenceError("bad-request", "commit is one of call, end, never") from None
+        mission = Mission(
+            id="m-" + self._new_id(),
+            root=root,
+            task=request.task[:2000],
+            agent=request.agent[:200],
+            policy_digest=policy.digest,
+            started=int(self._door.now()),
+            until=request.until,
+            commit=commit,
+        )
+        body = {"action": "start", "root": root, "task": mission.task, "agent": mission.agent, "policy": policy.digest}
+        self._door.note(EntryKind.MISSION, {**body, "by": caller.person.name}, mission=MissionId(mission.id))
+        self._missions.store(mission)
+        return self._shown(mission)
+
+    def _end(self, request: requests.Mission, caller: Caller) -> Answer:
+        mission = self._load(request)
+        ended = move(mission, request.action, self._door.now())
+        gate: Answer = {}
+        if request.action == "end" and mission.commit is CommitAt.END:
+            gate = self._runner.commit(mission, (), caller.person)
+        self._door.note(
+            EntryKind.MISSION, {"action": request.action, "by": caller.person.name}, mission=MissionId(mission.id)
+        )
+        self._runner.end(mission)
+        self._missions.store(ended)
+        return {**self._shown(ended), **gate}
+
+    def _load(self, request: requests.Mission) -> Mission:
+        if request.id is not None:
+            return self._missions.load(MissionId(request.id))
+        root = find_root(request.cwd)
+        running = [one for one in self._missions.all() if one.root == root and one.state is State.RUNNING]
+        if len(running) != 1:
+            raise RingfenceError(
+                "which-mission",
+                f"{len(running)} missions are running in this repository",
+                where=root,
+                remedy="name one; see `ringfence mission list`",
+            )
+        return running[0]
+
+    def _shown(self, mission: Mission) -> Answer:
+        fields = msgspec.to_builtins(mission)
+        assert isinstance(fields, dict)
+        old = mission.state is State.RUNNING and self._door.now() - mission.started > AGE_WARNING
+        return {**fields, "old": old}

@@ -1,0 +1,173 @@
+"""The wiring: every room is opened here once, and every verb finds the one that answers it."""
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import assert_never
+
+from ringfence import __version__
+from ringfence.ledger import admin
+from ringfence.ledger.log import Ledger
+from ringfence.model.call import Argv, ShellLine, ToolCall
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import Micros, Sha256
+from ringfence.policy.store import PolicyStore
+from ringfence.policy.trust import TrustStore
+from ringfence.sandbox.launcher import Launcher
+from ringfence.supervisor import recovery, requests, wording
+from ringfence.supervisor.caller import Caller, ancestors, environment_class
+from ringfence.supervisor.desk import Desk
+from ringfence.supervisor.door import Door
+from ringfence.supervisor.missions import Missions
+from ringfence.supervisor.paths import Paths, make_private
+from ringfence.supervisor.readiness import Readiness
+from ringfence.supervisor.repository import find_root, read_repository
+from ringfence.supervisor.runner import Runner
+
+Answer = dict[str, object]
+
+
+class Office:
+    """All rooms of one supervisor. ``answer`` is the way in."""
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        launcher: Launcher,
+        ledger: Ledger,
+        door: Door,
+        missions: Missions,
+        new_id: Callable[[], str],
+    ) -> None:
+        """Use ``open``."""
+        self._paths = paths
+        self._launcher = launcher
+        self._ledger = ledger
+        self._door = door
+        self._started = door.now()
+        self._agents: set[int] = set()
+        self._readiness = Readiness(door=door, launcher=launcher, state=paths.state, now=door.now)
+        self._runner = Runner(
+            door=door,
+            launcher=launcher,
+            missions=missions,
+            readiness=self._readiness,
+            state=paths.state,
+            new_id=new_id,
+        )
+        self._desk = Desk(door=door, missions=missions, runner=self._runner, state=paths.state, new_id=new_id)
+
+    @classmethod
+    def open(cls, paths: Paths, launcher: Launcher) -> "Office":
+        """Open the ledger, finish what a crash left, wire the rooms. Raises when any of it fails."""
+        for folder in (paths.ledger, paths.policies, paths.missions, f"{paths.state}/trust"):
+            make_private(folder)
+        ledger = Ledger.open(paths.ledger, clock=_now)
+        try:
+            door = Door(
+                paths=paths,
+                recorder=ledger,
+                store=PolicyStore(paths.policies),
+                trust=TrustStore(f"{paths.state}/trust"),
+                now=_now,
+                new_id=_new_id,
+            )
+            missions = Missions(paths.missions)
+            recovery.recover(door=door, state=paths.state)
+            return cls(paths=paths, launcher=launcher, ledger=ledger, door=door, missions=missions, new_id=_new_id)
+        except BaseException:
+            ledger.close()
+            raise
+
+    def close(self) -> None:
+        """End every box, then close the ledger with a checkpoint."""
+        self._launcher.close()
+        self._ledger.close()
+
+    def allow_control(self, caller: Caller, verb: str) -> None:
+        """Refuse a control verb to any process at or below a registered agent process. Raises RingfenceError."""
+        if self._agents.intersection(ancestors(caller.pid)) or environment_class(caller.pid) == "sandbox":
+            raise RingfenceError(
+                "control-refused",
+                f"`{verb}` is for a person; this caller runs below an agent",
+                remedy="run it from your own terminal",
+            )
+
+    def answer(self, request: requests.Request, caller: Caller) -> Answer:
+        """Answer one request. Raises RingfenceError for a fault; a denial is an answer."""
+        match request:
+            case requests.Run():
+                return self._runner.run(request, caller)
+            case requests.Decide():
+                return self._decide(request, caller)
+            case requests.Status() | requests.Stop():
+                return self._status()
+            case requests.Trust():
+                self.allow_control(caller, "policy trust")
+                self._door.trust_policy(request.root, Sha256(request.digest), caller.person)
+                return {"trusted": request.digest}
+            case requests.Mission():
+                if request.action not in {"list", "show", "diff", "start"}:
+                    self.allow_control(caller, f"mission {request.action}")
+                return self._desk.answer(request, caller)
+            case requests.LedgerVerb():
+                self.allow_control(caller, f"ledger {request.action}")
+                return dict(admin.perform(self._ledger, request.action, dict(request.arguments), by=caller.person))
+            case requests.Smoke():
+                return self._smoke()
+            case requests.Teardown():
+                self.allow_control(caller, "teardown")
+                return self._teardown(request)
+            case requests.Promotion():
+                return self._promotion(request)
+            case _:
+                assert_never(request)
+
+    def _status(self) -> Answer:
+        return {
+            "version": __version__,
+            "started": int(self._started),
+            "entries": self._ledger.head.size,
+        }
+
+    def _decide(self, request: requests.Decide, caller: Caller) -> Answer:
+        root = find_root(request.cwd)
+        policy = self._door.policy_for(root)
+        context = self._door.context(
+            read_repository(root), agent=request.agent, interactive=False, env_class=environment_class(caller.pid)
+        )
+        wanted = ShellLine(line=request.line) if request.line is not None else Argv(argv=request.argv or ())
+        judged = self._door.judge(policy, ToolCall(request=wanted, cwd=request.cwd, context=context), mission=None)
+        return wording.decision_fields(judged.decision)
+
+    def _smoke(self) -> Answer:
+        report = self._readiness.smoke()
+        probes = [
+            {"name": probe.name, "passed": probe.passed, "detail": probe.detail, "duration_us": int(probe.duration)}
+            for probe in report.probes
+        ]
+        return {"passed": report.passed, "level": self._readiness.host().level.name.lower(), "probes": probes}
+
+    def _teardown(self, request: requests.Teardown) -> Answer:
+        from ringfence.sandbox.teardown import teardown
+
+        report = teardown(self._paths.state, discard=request.discard, dry_run=request.dry_run)
+        self._door.note(EntryKind.MISSION, {"action": "teardown", "removed": list(report.removed)})
+        return {"removed": list(report.removed), "left": list(report.left), "refused": list(report.refused)}
+
+    def _promotion(self, request: requests.Promotion) -> Answer:
+        import msgspec
+
+        body = {name: msgspec.json.decode(value) for name, value in request.body.items()}
+        ack = self._door.note(EntryKind.PROMOTION, body)
+        return {"seq": ack.seq, "record": ack.record}
+
+
+def _now() -> Micros:
+    return Micros(time.time_ns() // 1000)
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)

@@ -1,0 +1,43 @@
+"""What a crash left, finished before the first client is heard: commits of the gate that were cut short.
+
+Intents without a result are closed by the ledger itself when it opens.
+"""
+
+import os
+import sys
+
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import RingfenceError
+from ringfence.sandbox.worktree import state as layer_state
+from ringfence.sandbox.worktree.tree import Worktree
+from ringfence.supervisor.door import Door
+
+
+def recover(*, door: Door, state: str) -> None:
+    """Finish or take back every commit that was cut short, and record what was done.
+
+    A worktree that is gone or cannot be opened keeps its journal and is told in the log; it does not keep the
+    supervisor from serving the others.
+    """
+    for root in sorted(_roots(f"{state}/missions")):
+        try:
+            told = Worktree.open(root, state).recover()
+        except (RingfenceError, OSError) as error:
+            print(f"recovery of {ascii(root)} failed: {error}", file=sys.stderr, flush=True)
+            continue
+        if told:
+            door.note(
+                EntryKind.GATE, {"action": "recovered", "root": ascii(root), "steps": [ascii(step) for step in told]}
+            )
+
+
+def _roots(missions: str) -> set[str]:
+    found = set()
+    for name in os.listdir(missions):
+        try:
+            record = layer_state.load(os.path.join(missions, name))
+        except (RingfenceError, OSError):
+            continue  # told when somebody asks for that mission
+        if record is not None:
+            found.add(os.fsdecode(record.root))
+    return found

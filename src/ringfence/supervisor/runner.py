@@ -1,0 +1,366 @@
+"""One command through the fence: decide, record the intent, box, gate, record the result, answer.
+
+The steps are numbered in ``Runner.run``; each is one method, in that order. Nothing starts before its intent is
+durable, nothing is answered before its result is.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ringfence.ledger import record
+from ringfence.model.box import BoxPlan, Control, Execution, Layer
+from ringfence.model.call import Argv, Context, ShellLine, ToolCall
+from ringfence.model.entry import Ack, EntryKind
+from ringfence.model.errors import BoxError, RingfenceError
+from ringfence.model.ids import MissionId, Sha256
+from ringfence.model.person import Person
+from ringfence.model.tier import Tier
+from ringfence.policy.policy import Policy
+from ringfence.sandbox.facts import HostFacts
+from ringfence.sandbox.host import gather_host_facts
+from ringfence.sandbox.launcher import Box, Launcher
+from ringfence.sandbox.plan import STANDARD_PATH, plan_box
+from ringfence.sandbox.worktree.change import GateReport
+from ringfence.sandbox.worktree.tree import Worktree
+from ringfence.supervisor import requests, wording
+from ringfence.supervisor.caller import Caller, environment_class
+from ringfence.supervisor.door import Deciding, Door, Judged
+from ringfence.supervisor.hidden import Hidden
+from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
+from ringfence.supervisor.readiness import Readiness
+from ringfence.supervisor.repository import Repository, find_root, read_repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command on its way: everything that was settled before it was judged."""
+
+    request: requests.Run
+    mission: Mission
+    policy: Policy
+    repository: Repository
+    call: ToolCall
+
+
+class Runner:
+    """Runs commands, many at once. One per supervisor."""
+
+    def __init__(
+        self,
+        *,
+        door: Door,
+        launcher: Launcher,
+        missions: Missions,
+        readiness: Readiness,
+        state: str,
+        new_id: Callable[[], str],
+    ) -> None:
+        """``state`` is the state directory; layers and journals live below it."""
+        self._door = door
+        self._launcher = launcher
+        self._missions = missions
+        self._readiness = readiness
+        self._state = state
+        self._new_id = new_id
+        self._hidden = Hidden()
+        self._busy: dict[str, threading.Lock] = {}
+        self._busy_lock = threading.Lock()
+
+    def run(self, request: requests.Run, caller: Caller) -> dict[str, object]:
+        """Everything for one command; the answer is the report that ``run --json`` prints."""
+        stdin, stdout, stderr = caller.take_descriptors(3)
+        try:
+            job = self._prepare(request, caller)  # 1. mission, policy, call
+            judged = self._door.judge(job.policy, job.call, mission=_id(job.mission), extra=_extra(job))  # 2. durable
+            if judged.decision.tier is not Tier.ALLOW:
+                return wording.refusal(job.call, judged.decision, _shown(job, judged))
+            with self._one_at_a_time(job.mission):
+                return self._boxed(job, judged, caller, (stdin, stdout, stderr))
+        finally:
+            for descriptor in (stdin, stdout, stderr):
+                os.close(descriptor)
+
+    def _prepare(self, request: requests.Run, caller: Caller) -> Job:
+        cwd = os.path.realpath(request.cwd)
+        root = find_root(cwd)
+        mission = self._mission(request, root)
+        policy = (
+            self._door.policy_for(root)
+            if mission.one_call
+            else self._door.stored_policy(Sha256(mission.policy_digest), root)
+        )
+        repository = read_repository(root)
+        context = self._door.context(
+            repository,
+            agent=mission.agent or None,
+            interactive=request.interactive,
+            env_class=environment_class(caller.pid) or request.env.get("AGENT_ENV_CLASS", ""),
+        )
+        if (request.line is None) == (request.argv is None):
+            raise RingfenceError("bad-request", "a command is a line or an argument vector, one of both")
+        wanted = ShellLine(line=request.line) if request.line is not None else Argv(argv=request.argv or ())
+        call = ToolCall(request=wanted, cwd=cwd, context=context)
+        return Job(request=request, mission=mission, policy=policy, repository=repository, call=call)
+
+    def _mission(self, request: requests.Run, root: str) -> Mission:
+        if request.mission is None:
+            return Mission(
+                id="m-" + self._new_id(),
+                root=root,
+                task="",
+                agent="",
+                policy_digest="",
+                started=int(self._door.now()),
+                until=0,
+                commit=CommitAt.NEVER if request.review else CommitAt.CALL,
+                one_call=True,
+            )
+        mission = self._missions.load(MissionId(request.mission))
+        if mission.state is not State.RUNNING:
+            raise RingfenceError("mission-not-running", f"mission {mission.id} is {mission.state.value}")
+        if mission.root != root:
+            raise RingfenceError("other-repository", f"mission {mission.id} belongs to {mission.root}", where=root)
+        if mission.until and self._door.now() > mission.until:
+            raise RingfenceError(
+                "mission-over",
+                f"mission {mission.id} has passed the time it was given",
+                remedy=f"end it with `ringfence mission end {mission.id}`",
+            )
+        return mission
+
+    @contextmanager
+    def _one_at_a_time(self, mission: Mission) -> Iterator[None]:
+        """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits."""
+        with self._busy_lock:
+            lock = self._busy.setdefault(mission.id, threading.Lock())
+        with lock:
+            yield
+        if mission.one_call:
+            with self._busy_lock:
+                self._busy.pop(mission.id, None)
+
+    def _boxed(self, job: Job, judged: Judged, caller: Caller, output: tuple[int, int, int]) -> dict[str, object]:
+        """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
+        try:
+            host = self._readiness.require(job.policy)
+            tree = self._worktree(job.policy)
+            if job.mission.one_call:  # so that what a crash leaves of it can be found, shown and discarded
+                self._missions.store(_pinned(job), durable=False)
+            plan = self._plan(job, judged, self._view(tree, job))
+            execution = self._carry_out(plan, tree, caller, output, host.controls)
+        except RingfenceError as error:
+            self._note_result(job, judged, record.fault_body(error.code, error.what))
+            raise
+        layer = _layer_of(plan)
+        gate = self._gate(job, tree, layer)
+        result = self._note_result(job, judged, record.result_body(execution, gate=gate and wording.gate_fields(gate)))
+        self._settle(job, tree, layer, gate)
+        return wording.outcome(execution, gate, _shown(job, judged, result))
+
+    def _worktree(self, policy: Policy) -> Worktree:
+        return Worktree.open(str(policy.root), self._state, policy_hides=policy.read_denies)
+
+    def _view(self, tree: Worktree, job: Job) -> Layer:
+        """The mission's layer, with what the policy hides masked and git's configuration shown without credentials."""
+        layer = tree.layer(MissionId(job.mission.id))
+        masked, replaced = self._hidden.of(job.policy)
+        return replace(layer, middle=f"{os.path.dirname(layer.upper)}/middle", masked=masked, replaced=replaced)
+
+    def _plan(self, job: Job, judged: Judged, layer: Layer) -> BoxPlan:
+        passed, _, pairs = job.policy.environment
+        request = job.request
+        return plan_box(
+            call_id=judged.call.id,
+            argv=("/bin/bash", "-c", request.line) if request.line is not None else tuple(request.argv or ()),
+            cwd=job.call.cwd,
+            facts=self._facts(job.policy),
+            layer=layer,
+            limits=job.policy.limits,
+            mission=MissionId(job.mission.id),
+            caller_env=request.env,
+            env_pass=passed,
+            env_set=dict(pairs),
+            run_id=job.mission.id,
+            git_sha=job.repository.head or "",
+            pty=request.interactive,
+            size=(request.rows, request.columns),
+            decoy_seed=judged.intent.record,
+            umask=request.umask,
+        )
+
+    def _facts(self, policy: Policy) -> HostFacts:
+        path = ":".join((*policy.trusted_directories, *STANDARD_PATH))
+        return gather_host_facts(self._state, path=path, trees=(str(policy.root),))
+
+    def _carry_out(
+        self, plan: BoxPlan, tree: Worktree, caller: Caller, output: tuple[int, int, int], controls: tuple[Control, ...]
+    ) -> Execution:
+        stdin, stdout, stderr = output
+        with tree.lock():
+            box = self._launcher.start(plan, stdin=stdin, stdout=stdout, stderr=stderr)
+        del controls  # what the host can do; what this box had is in its execution
+        with _listening(caller, box):
+            return box.wait()
+
+    def _gate(self, job: Job, tree: Worktree, layer: Layer) -> GateReport | None:
+        if job.mission.commit is not CommitAt.CALL:
+            return None
+        return self._commit(job.mission, job.policy, job.call.context, tree, layer, only=None, approved=())
+
+    def _commit(
+        self,
+        mission: Mission,
+        policy: Policy,
+        context: Context,
+        tree: Worktree,
+        layer: Layer,
+        *,
+        only: tuple[str, ...] | None,
+        approved: tuple[str, ...],
+    ) -> GateReport:
+        decider = Deciding(self._door, policy, context)
+        report = tree.commit(layer, decider, only=only, now=self._door.now(), approved=approved)
+        if report.committed or not report.clean:
+            body = {"gate": wording.gate_fields(report), "approved": list(approved)}
+            self._door.note(EntryKind.GATE, body, mission=MissionId(mission.id))
+        return report
+
+    def _settle(self, job: Job, tree: Worktree, layer: Layer, gate: GateReport | None) -> None:
+        """A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
+        mission = job.mission
+        if mission.one_call and gate is not None and gate.clean:
+            tree.end(layer)
+            self._missions.forget(MissionId(mission.id))
+        else:
+            self._missions.store(msgspec.structs.replace(_pinned(job), calls=mission.calls + 1))
+
+    def _note_result(self, job: Job, judged: Judged, body: record.Body) -> Ack:
+        return self._door.note(
+            EntryKind.RESULT, {**body, "intent": judged.intent.seq}, mission=_id(job.mission), call=judged.call.id
+        )
+
+    def diff(self, mission: Mission) -> dict[str, object]:
+        """What the mission's layer holds against the real tree."""
+        tree, layer, _ = self._of(mission)
+        changes = tree.changes(layer)
+        return {
+            "id": mission.id,
+            "text": tree.diff(layer),
+            "changes": [
+                {"path": change.path, "kind": change.kind.value, "size": int(change.size), "ignored": change.ignored}
+                for change in changes
+                if not change.internal
+            ],
+        }
+
+    def commit(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
+        """Open the gate now. Paths that a person names count as approved where the policy asks; a DENY stays one."""
+        with self._one_at_a_time(mission):
+            tree, layer, policy = self._of(mission)
+            context = Context(agent=mission.agent or None)
+            report = self._commit(mission, policy, context, tree, layer, only=paths or None, approved=paths)
+        self._door.note(
+            EntryKind.MISSION,
+            {"action": "commit", "by": by.name, "paths": list(paths), "committed": len(report.committed)},
+            mission=MissionId(mission.id),
+        )
+        return {"id": mission.id, "gate": wording.gate_fields(report)}
+
+    def discard(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
+        """Drop changes from the mission's layer: the named ones, or all. Recorded before it happens."""
+        with self._one_at_a_time(mission):
+            tree, layer, _ = self._of(mission)
+            self._door.note(
+                EntryKind.MISSION,
+                {"action": "discard", "by": by.name, "paths": list(paths)},
+                mission=MissionId(mission.id),
+            )
+            dropped = tree.discard(layer, paths or None)
+        return {"id": mission.id, "discarded": list(dropped)}
+
+    def end(self, mission: Mission) -> None:
+        """Remove the layer of a mission that is over; ignored paths are carried on to the next one."""
+        with self._one_at_a_time(mission):
+            tree, layer, _ = self._of(mission)
+            tree.end(layer)
+
+    def _of(self, mission: Mission) -> tuple[Worktree, Layer, Policy]:
+        policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)
+        tree = self._worktree(policy)
+        return tree, tree.layer(MissionId(mission.id)), policy
+
+
+def _id(mission: Mission) -> MissionId:
+    return MissionId(mission.id)
+
+
+def _pinned(job: Job) -> Mission:
+    return msgspec.structs.replace(job.mission, policy_digest=str(job.policy.digest))
+
+
+def _layer_of(plan: BoxPlan) -> Layer:
+    if plan.layer is None:
+        raise BoxError("box-worktree", "a command needs a worktree")
+    return plan.layer
+
+
+def _extra(job: Job) -> record.Body:
+    """What the intent holds beside call, facts and decision."""
+    return {
+        "root": job.repository.root,
+        "commit": job.repository.head,
+        "agent": job.mission.agent,
+        "task": job.mission.task,
+        "one_call": job.mission.one_call,
+    }
+
+
+def _shown(job: Job, judged: Judged, result: Ack | None = None) -> dict[str, object]:
+    """What every answer about this command holds."""
+    places: dict[str, object] = {"intent": {"seq": judged.intent.seq, "record": judged.intent.record}}
+    if result is not None:
+        places["result"] = {"seq": result.seq, "record": result.record}
+    return {
+        "mission": job.mission.id,
+        "decision": wording.decision_fields(judged.decision),
+        "ledger": places,
+    }
+
+
+@contextmanager
+def _listening(caller: Caller, box: Box) -> Iterator[None]:
+    """While the box runs, its client may send signals and window sizes; a client that leaves ends the box."""
+    over = threading.Event()
+
+    def listen() -> None:
+        while not over.is_set():
+            try:
+                body = caller.reader.receive_bytes()
+                message = None if body is None else requests.parse_signal(body)
+            except (OSError, RingfenceError):
+                message = None
+            if over.is_set():
+                return
+            if message is None:
+                box.kill("the client went away")
+                return
+            if message.signal:
+                box.signal(message.signal)
+            if message.rows and message.columns:
+                box.resize(message.rows, message.columns)
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        with suppress(OSError):
+            caller.connection.shutdown(socket.SHUT_RD)
+        thread.join()

@@ -1,0 +1,161 @@
+"""What goes back to a client: decisions and executions as JSON, and the lines a person reads. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+from ringfence.model.box import Execution
+from ringfence.model.call import Argv, ShellLine, ToolCall
+from ringfence.model.decision import Decision, Reason
+from ringfence.model.entry import Json
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree.change import GateItem, GateReport
+
+Report = dict[str, object]
+
+
+def refusal(call: ToolCall, decision: Decision, shown: Mapping[str, object]) -> Report:
+    """The answer where nothing ran: exit 10 for ASK (nobody can approve yet), 11 for DENY."""
+    asked = decision.tier is Tier.ASK
+    messages = list(refusal_lines(call, decision))
+    if asked:
+        messages.append("  fix: a person must allow this by a rule; approvals of single calls do not exist yet")
+    return {
+        "tier": decision.tier.word,
+        "ran": False,
+        "exit": 10 if asked else 11,
+        "signal": None,
+        "ended_by": "",
+        "messages": messages,
+        "decision": decision_fields(decision),
+        **shown,
+    }
+
+
+def refusal_lines(call: ToolCall, decision: Decision) -> Iterable[str]:
+    """Two lines for each deciding reason, the strictest first; at most five reasons, the rest counted."""
+    word = {Tier.ASK: "held", Tier.DENY: "denied"}.get(decision.tier, decision.tier.word)
+    deciding = decision.deciding
+    for reason in deciding[:5]:
+        yield f"{word}[{reason.rule}]: {_one_line(reason.matched) or _one_line(named(call))}"
+        yield f"  --> {reason.place} ({reason.scope.value})  {_one_line(reason.because)}"
+    if len(deciding) > 5:
+        yield f"  and {len(deciding) - 5} more reasons; `ringfence why` shows all"
+
+
+def decision_fields(decision: Decision) -> Report:
+    """A decision as JSON; the field names are those of ``ringfence why --json``."""
+    return {
+        "call": decision.call_id,
+        "tier": decision.tier.word,
+        "policy": decision.policy_digest,
+        "reasons": [reason_fields(reason) for reason in decision.reasons],
+    }
+
+
+def reason_fields(reason: Reason) -> Report:
+    """One reason as JSON."""
+    return {
+        "rule": reason.rule,
+        "kind": reason.kind,
+        "scope": reason.scope.value,
+        "place": str(reason.place),
+        "tier": reason.tier.word,
+        "matched": reason.matched,
+        "because": reason.because,
+        "span": list(reason.span) if reason.span else None,
+    }
+
+
+def execution_fields(execution: Execution) -> Report:
+    """An execution as JSON."""
+    return {
+        "level": execution.level.name.lower(),
+        "exit": execution.exit,
+        "signal": execution.signal,
+        "ended_by": execution.ended_by,
+        "duration_us": int(execution.duration),
+        "stdout_bytes": execution.stdout_bytes,
+        "stderr_bytes": execution.stderr_bytes,
+        "dropped_bytes": execution.dropped_bytes,
+        "controls": [
+            {"name": control.name, "state": control.state.value, "detail": control.detail}
+            for control in execution.controls
+        ],
+        "observations": [
+            {"kind": seen.kind, "detail": seen.detail, "count": seen.count, "violation": seen.violation}
+            for seen in execution.observations
+        ],
+        "observations_dropped": execution.observations_dropped,
+    }
+
+
+def outcome(execution: Execution, gate: GateReport | None, shown: Mapping[str, object]) -> Report:
+    """The answer where a box ran."""
+    messages = []
+    if execution.ended_by:
+        messages.append(f"ringfence ended it: {execution.ended_by}")
+    if execution.dropped_bytes:
+        messages.append(f"ringfence kept the output to the policy's cap: {execution.dropped_bytes} bytes were dropped")
+    if gate is not None:
+        messages += gate_lines(gate)
+    return {
+        "tier": Tier.ALLOW.word,
+        "ran": True,
+        "exit": execution.exit if execution.exit is not None else None,
+        "signal": execution.signal,
+        "ended_by": execution.ended_by,
+        "messages": messages,
+        "execution": execution_fields(execution),
+        "gate": None if gate is None else gate_fields(gate),
+        **shown,
+    }
+
+
+def gate_fields(gate: GateReport) -> dict[str, Json]:
+    """A gate's report as JSON."""
+    return {
+        "committed": [_item(item) for item in gate.committed],
+        "held": [_item(item) for item in gate.held],
+        "refused": [_item(item) for item in gate.refused],
+        "conflicts": [_item(item) for item in gate.conflicts],
+        "ignored": gate.ignored,
+        "internal": gate.internal,
+    }
+
+
+def gate_lines(gate: GateReport) -> Iterable[str]:
+    """A line for each path that did not reach the tree, and why."""
+    for word, items in (("held", gate.held), ("refused", gate.refused), ("conflict", gate.conflicts)):
+        for item in items[:20]:
+            kept = f"; the mission's version is kept in {item.kept}" if item.kept else ""
+            yield f"not applied, {word}: {item.path}: {_one_line(item.reason)}{kept}"
+        if len(items) > 20:
+            yield f"not applied, {word}: {len(items) - 20} more; see `ringfence mission diff`"
+
+
+def _item(item: GateItem) -> Json:
+    return {
+        "path": item.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
+        "change": item.change.kind.value,
+        "tier": item.tier.word,
+        "rule": item.rule,
+        "reason": item.reason,
+        "kept": item.kept,
+    }
+
+
+def named(call: ToolCall) -> str:
+    """The command as a person wrote it."""
+    import shlex
+
+    match call.request:
+        case ShellLine(line=line):
+            return line
+        case Argv(argv=argv):
+            return shlex.join(argv)
+        case _:
+            return call.kind
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 200 else flat[:197] + "..."
