@@ -70,9 +70,7 @@ def _group(pieces: list[Piece], start: int) -> tuple[int, list[list[Piece]]] | N
     return None
 
 
-def _alternatives(
-    pieces: list[Piece], start: int, end: int, commas: list[int]
-) -> tuple[int, list[list[Piece]]] | None:
+def _alternatives(pieces: list[Piece], start: int, end: int, commas: list[int]) -> tuple[int, list[list[Piece]]] | None:
     if commas:
         edges = [start, *commas, end]
         return end, [pieces[left + 1 : right] for left, right in zip(edges, edges[1:], strict=False)]

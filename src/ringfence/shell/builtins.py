@@ -8,8 +8,12 @@ from ringfence.shell.syntax import Assignment, Word
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
 _SAFE_SET = re.compile(r"[-+][eufxvnCmh]+\Z|--\Z|-\Z")
-_SAFE_SET_O = frozenset({"pipefail", "errexit", "nounset", "noglob", "xtrace", "noclobber", "verbose", "noexec", "monitor"})
-_SAFE_SHOPT = frozenset({"globstar", "nullglob", "dotglob", "failglob", "nocaseglob", "inherit_errexit", "checkwinsize"})
+_SAFE_SET_O = frozenset(
+    {"pipefail", "errexit", "nounset", "noglob", "xtrace", "noclobber", "verbose", "noexec", "monitor"}
+)
+_SAFE_SHOPT = frozenset(
+    {"globstar", "nullglob", "dotglob", "failglob", "nocaseglob", "inherit_errexit", "checkwinsize"}
+)
 _PLAIN_ARITHMETIC = re.compile(r"[\s\w+\-*/%<>=!&|^~?:,()]*\Z", re.ASCII)
 _NAME_AT_START = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 
@@ -36,7 +40,9 @@ def declare(shell: Shell, words: list[Word]) -> None:
         match = _NAME_AT_START.match(word.prefix if word.dynamic else word.text)
         if match:
             text = word.text[match.end() :]
-            value = None if word.dynamic else Word(text=text, raw=text, start=word.start, end=word.end, quoted=word.quoted)
+            value = (
+                None if word.dynamic else Word(text=text, raw=text, start=word.start, end=word.end, quoted=word.quoted)
+            )
             shell.declared(match[1], value, word, scope)
         elif not word.dynamic and _IDENTIFIER.match(word.text):
             shell.declared(word.text, None, word, scope)

@@ -34,9 +34,7 @@ def suspects(text: str, *, limit: int = 20) -> tuple[Suspect, ...]:
             continue
         category = unicodedata.category(character)
         if category in ("Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn") or character in _QUOTED_ONLY:
-            found.append(
-                Suspect(position=position, name=describe(character), quoted_is_fine=character in _QUOTED_ONLY)
-            )
+            found.append(Suspect(position=position, name=describe(character), quoted_is_fine=character in _QUOTED_ONLY))
             if len(found) == limit:
                 break
     return tuple(found)

@@ -18,7 +18,9 @@ _RESERVED = re.compile(
 )
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[)?", re.ASCII)
 _EQUALS = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
-_REDIRECTION = re.compile(r"(\d+|\{[A-Za-z_]\w*(?:\[[@*\w]*\])?\})?(<<<|<<-|<<|<>|<&|>&|>>|>\||&>>|&>|<|>)(?!\()", re.ASCII)
+_REDIRECTION = re.compile(
+    r"(\d+|\{[A-Za-z_]\w*(?:\[[@*\w]*\])?\})?(<<<|<<-|<<|<>|<&|>&|>>|>\||&>>|&>|<|>)(?!\()", re.ASCII
+)
 _FUNCTION = re.compile(r"([^\s;&|<>()$`'\"\\=]+)[ \t]*\([ \t]*\)")
 _DUPLICATE = re.compile(r"(?:\d+-?|-)\Z")
 _ACCESS = {
@@ -471,7 +473,9 @@ class Grammar(WordReader):
     def coproc(self) -> Flow:
         self.blanks()
         start = self.pos
-        match = re.compile(r"([A-Za-z_]\w*)[ \t]+(?=[{(]|(?:if|while|until|for|select|case|\[\[)\s)").match(self.text, start)
+        match = re.compile(r"([A-Za-z_]\w*)[ \t]+(?=[{(]|(?:if|while|until|for|select|case|\[\[)\s)").match(
+            self.text, start
+        )
         name = "COPROC"
         if match:
             name, self.pos = match[1], match.end()

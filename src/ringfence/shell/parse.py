@@ -36,7 +36,11 @@ def parse_argv(argv: tuple[str, ...]) -> Line:
     """The same for a program started without a shell: every word is literal, wrappers are seen through all the same."""
     words, position = [], 0
     for argument in argv:
-        raw = argument if re.fullmatch(r"[\w./,:@%+=^-]+", argument, re.ASCII) else "'" + argument.replace("'", "'\\''") + "'"
+        raw = (
+            argument
+            if re.fullmatch(r"[\w./,:@%+=^-]+", argument, re.ASCII)
+            else "'" + argument.replace("'", "'\\''") + "'"
+        )
         words.append(Word(text=argument, raw=raw, start=position, end=position + len(raw), quoted=raw != argument))
         position += len(raw) + 1
     source = " ".join(word.raw for word in words)
@@ -76,13 +80,18 @@ def _guarded(parser: "Parser", read: "object") -> None:
         parser.salvage(Stop(0, "nested too deeply"))
 
 
-def _characters(line: str, collected: Collected, *, quoted: Sequence[tuple[int, int]] = (), vector: bool = False) -> None:
+def _characters(
+    line: str, collected: Collected, *, quoted: Sequence[tuple[int, int]] = (), vector: bool = False
+) -> None:
     """Characters that a person would not see, or would see in another place."""
     for suspect in suspects(line):
         fine = suspect.quoted_is_fine and (vector or any(start <= suspect.position < end for start, end in quoted))
         if not fine:
             collected.note(
-                suspect.position, suspect.position + 1, line[suspect.position], f"an invisible or odd character: {suspect.name}"
+                suspect.position,
+                suspect.position + 1,
+                line[suspect.position],
+                f"an invisible or odd character: {suspect.name}",
             )
 
 
@@ -218,7 +227,9 @@ class Parser(Grammar):
         )  # fmt: skip
         found = wrapped(words)
         if found is not None and depth >= MAX_WRAPPERS:
-            self.collected.note(words[0].start, words[-1].end, words[0].raw, f"more than {MAX_WRAPPERS} wrappers in one another")
+            self.collected.note(
+                words[0].start, words[-1].end, words[0].raw, f"more than {MAX_WRAPPERS} wrappers in one another"
+            )
             self.last_of_wrappers(words, places, index)
             found = None
         flow = None
@@ -239,7 +250,15 @@ class Parser(Grammar):
                 return
 
     def inside(
-        self, index: int, found: list[Wrapped], places: Places, depth: int, *, remote: bool, privileged: bool, covered: bool
+        self,
+        index: int,
+        found: list[Wrapped],
+        places: Places,
+        depth: int,
+        *,
+        remote: bool,
+        privileged: bool,
+        covered: bool,
     ) -> Flow | None:
         """The commands that a wrapper starts."""
         collected = self.collected
@@ -268,7 +287,9 @@ class Parser(Grammar):
                 flow = self.script_inside(item, where)
                 inner_indexes.extend(self.adopt(first, index, flags))
             if assigned and not item.words:
-                collected.commands[index] = replace(collected.commands[index], assignments=(*outer.assignments, *assigned))
+                collected.commands[index] = replace(
+                    collected.commands[index], assignments=(*outer.assignments, *assigned)
+                )
         collected.commands[index] = replace(
             collected.commands[index], wraps=tuple(inner_indexes), is_wrapper=not all(item.covered for item in found)
         )
@@ -297,7 +318,11 @@ class Parser(Grammar):
         inner.conditional, inner.loops = self.conditional, self.loops
         own = item.shell in ("eval", "trap")
         inner.bash = self.bash if own else item.shell in ("bash", "rbash")
-        if not own and item.shell not in ("bash", "rbash", "sh", "dash", "ash") and not _PLAIN_LINE.match(item.script or ""):
+        if (
+            not own
+            and item.shell not in ("bash", "rbash", "sh", "dash", "ash")
+            and not _PLAIN_LINE.match(item.script or "")
+        ):
             self.collected.note(at.start, at.end, at.raw, f"`{item.shell}` reads lines differently from bash")
         values = dict(self.collected.values)
         if not own:

@@ -108,7 +108,5 @@ def push(places: Places, target: str | None) -> Flow:
 
 def pop(places: Places) -> Flow:
     """``popd``; an empty stack makes it fail."""
-    moved = tuple(
-        dict.fromkeys(Place(place.stack[0], place.path, place.stack[1:]) for place in places if place.stack)
-    )
+    moved = tuple(dict.fromkeys(Place(place.stack[0], place.path, place.stack[1:]) for place in places if place.stack))
     return Flow(moved or places, places)

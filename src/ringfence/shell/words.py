@@ -28,7 +28,9 @@ _SIMPLE_ESCAPES = {
     "n": "\n", "t": "\t", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v", "r": "\r",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
 }  # fmt: skip
-_ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL)
+_ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
+)
 _TILDE = re.compile(r"~[\w.+-]*(?=/|\Z)", re.ASCII)
 _HOME = re.compile(r"\$(?:HOME|\{HOME\}|PWD|\{PWD\})(?=/|\Z)")
 DYNAMIC = "D"
@@ -224,7 +226,9 @@ class WordReader:
             self.pos += 2
         if self.text.startswith(("(", "{"), self.pos):
             self.pos -= 1
-            return [self.parenthesis(quoted=quoted) if self.text[self.pos + 1] == "(" else self.parameter(quoted=quoted)]
+            return [
+                self.parenthesis(quoted=quoted) if self.text[self.pos + 1] == "(" else self.parameter(quoted=quoted)
+            ]
         return [Piece("D", "$", "$", splits=not quoted)]
 
     def variable(self, name: str, start: int, *, quoted: bool) -> Piece:

@@ -249,7 +249,15 @@ def shell(words: Sequence[Word]) -> list[Wrapped] | None:
             if text in ("--rcfile", "--init-file"):
                 index += 1
                 why = why or f"`{text}` names a file of commands"
-            elif text not in ("--norc", "--noprofile", "--posix", "--login", "--verbose", "--noediting", "--restricted"):
+            elif text not in (
+                "--norc",
+                "--noprofile",
+                "--posix",
+                "--login",
+                "--verbose",
+                "--noediting",
+                "--restricted",
+            ):
                 why = why or f"`{text}` is not a known option of `{name}`"
             continue
         letters = text[1:]
@@ -538,7 +546,11 @@ def evaluate(words: Sequence[Word]) -> list[Wrapped]:
 
 def trap(words: Sequence[Word]) -> list[Wrapped]:
     rest = [word for word in words[1:] if word.text != "--"]
-    if not rest or rest[0].text in ("-", "", "-l", "-p", "-P") or (len(rest) == 1 and re.fullmatch(r"\d+|(?:SIG)?[A-Z]+\d?", rest[0].text)):
+    if (
+        not rest
+        or rest[0].text in ("-", "", "-l", "-p", "-P")
+        or (len(rest) == 1 and re.fullmatch(r"\d+|(?:SIG)?[A-Z]+\d?", rest[0].text))
+    ):
         return []
     return joined(rest[:1], shell_name="trap")
 

@@ -1,0 +1,248 @@
+"""Interpreters, compilers, shells and wrappers: where code begins and what follows is its own business. Pure."""
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
+from ringfence.shell.syntax import Word
+
+if TYPE_CHECKING:
+    from ringfence.shell.programs.read import Reader
+
+_COMPILER_FLAG = re.compile(
+    r"-(?:f(?!plugin)[\w=-]+|W(?!p,|a,|l,)[\w=,+-]*|m[\w=.+-]+|O[\w]*|g[\w=-]*|std=[\w+]+|[DU]\w+(?:=[\w.\"\\-]*)?|l[\w+.:-]+|[cSEvwP#]|pipe|"
+    r"shared|static|pthread|pie|no-pie|nostdlib|nostdinc|rdynamic|ansi|pedantic(?:-errors)?|M{1,2}[DPG]?|s|dumpversion|dumpmachine|"
+    r"print-[\w-]+(?:=[\w.+-]+)?|x|export-dynamic|-version|-help)\Z"
+)
+
+
+def read_python(reader: "Reader") -> None:
+    """Options, then ``-c TEXT``, ``-m MODULE`` or a script; what follows belongs to that."""
+    words = reader.words
+    while reader.index < len(words):
+        index, word = reader.index, words[reader.index]
+        text = word.prefix if word.dynamic else word.text
+        module = re.fullmatch(r"-([bBdEhiIOPqsSuvVx]*)m(.*)", text, re.DOTALL)
+        if module and not text.startswith("--"):
+            _module(reader, index, word, module[2])
+            return
+        code = re.fullmatch(r"-([bBdEhiIOPqsSuvVx]*)c(.*)", text, re.DOTALL)
+        if code:
+            _code(reader, index, code[2])
+            return
+        reader.index += 1
+        reader.essential.append(index)
+        if not reader.is_option(word) or text == "-":
+            if text == "-":
+                break
+            reader.operand(index, word)
+            reader.finish_operands()
+            return
+        reader.option(index, word)
+    if not reader.exits:
+        reader.effect(
+            EffectKind.PROGRAM_TEXT,
+            "standard input",
+            (0,),
+            f"`{reader.program}` reads program text from standard input",
+        )
+
+
+def _code(reader: "Reader", index: int, attached: str) -> None:
+    named = (index,) if attached else (index, index + 1)
+    named = tuple(number for number in named if number < len(reader.words))
+    reader.effect(EffectKind.PROGRAM_TEXT, "-c", named, f"`{reader.program} -c` runs program text from the line")
+    reader.essential.extend(range(index, len(reader.words)))
+    reader.operands.extend(range(named[-1] + 1, len(reader.words)))
+    reader.index = len(reader.words)
+
+
+def _module(reader: "Reader", index: int, word: Word, attached: str) -> None:
+    words = reader.words
+    where = index if attached else index + 1
+    if where >= len(words):
+        reader.unknown_option(index, word, "-m")
+        return
+    name = attached or words[where].text
+    named = (index,) if attached else (index, where)
+    if words[where].dynamic:
+        reader.effect(EffectKind.PROGRAM_TEXT, words[where].raw, named, "the module is not known before it runs")
+        name = ""
+    reader.effect(EffectKind.PROGRAM_TEXT, f"-m {name}", named, f"`{reader.program} -m` runs the module `{name}`")
+    reader.essential.extend(named)
+    reader.index = where + 1
+    table = reader.tables.table(reader.program, "-m", name) or reader.tables.table(name)
+    reader.subcommand = ("-m", name)
+    if table is None or table.reader == "python":
+        reader.known = False
+        arguments(reader, range(reader.index, len(words)))
+        return
+    reader.table = table
+    reader.all_words()
+
+
+def arguments(reader: "Reader", indexes: range | list[int]) -> None:
+    """Arguments of a script: paths only where they look like one."""
+    for index in indexes:
+        reader.essential.append(index)
+        reader.operands.append(index)
+        argument(reader, index)
+
+
+def argument(reader: "Reader", index: int) -> None:
+    word = reader.words[index]
+    if word.dynamic or not word.text.startswith("-"):
+        reader.path(word, index, "maybe")
+    elif "=" in word.text:
+        reader.path(replace(word, text=word.text.split("=", 1)[1]), index, "maybe")
+
+
+def read_compiler(reader: "Reader") -> None:
+    """gcc and clang: flags by their families, ``-o`` writes, plugins and wrappers run code."""
+    words = reader.words
+    while reader.index < len(words):
+        index, word = reader.index, words[reader.index]
+        reader.index += 1
+        reader.essential.append(index)
+        text = word.prefix if word.dynamic else word.text
+        if not text.startswith("-"):
+            if text.startswith("@"):
+                reader.effect(EffectKind.UNKNOWN, text, (index,), "reads more arguments from a file")
+            reader.operands.append(index)
+            reader.path(word, index, "read")
+            continue
+        valued = re.match(r"-(o|I|L|include|isystem|iquote|idirafter|isysroot|MF|MT|MQ)(.*)", text, re.DOTALL)
+        if valued:
+            target, use = index, replace(word, text=valued[2])
+            if not valued[2] and reader.index < len(words):
+                target, use = reader.index, words[reader.index]
+                reader.essential.append(target)
+                reader.index += 1
+            if valued[1] not in ("MT", "MQ"):
+                reader.path(use, target, "write" if valued[1] in ("o", "MF") else "read")
+        elif text == "-x":
+            reader.essential.append(reader.index)
+            reader.index += 1
+        elif re.match(r"-(?:fplugin|B|wrapper|specs|Xclang|load|fuse-ld|-config|-use-ld)", text):
+            reader.effect(
+                EffectKind.EXECUTES, text, (index,), f"`{text}` names a program or plugin that the compiler runs"
+            )
+        elif not _COMPILER_FLAG.match(text) or word.dynamic:
+            reader.unknown_option(index, word, text)
+
+
+def read_shell(reader: "Reader") -> None:
+    """A shell: the script of ``-c`` is read as a line of its own; a file is run; without either it reads its input."""
+    words = reader.words
+    reader.essential.extend(range(1, len(words)))
+    index = 1
+    while index < len(words) and not words[index].dynamic and words[index].text.startswith(("-", "+")):
+        text = words[index].text
+        index += 1
+        if text in ("--rcfile", "--init-file") and index < len(words):
+            reader.path(words[index], index, "execute")
+            index += 1
+        elif not text.startswith("--") and "c" in text:
+            return
+        elif text.endswith(("o", "O")) and not text.startswith("--"):
+            index += 1
+        elif text in ("--version", "--help"):
+            return
+        elif not text.startswith("--") and "s" in text[1:]:
+            break
+        if text == "--":
+            break
+    else:
+        if index < len(words):
+            reader.operands.extend(range(index, len(words)))
+            reader.path(words[index], index, "execute")
+            for number in range(index + 1, len(words)):
+                argument(reader, number)
+            return
+    if not reader.command.wraps:
+        reader.effect(
+            EffectKind.PROGRAM_TEXT, "standard input", (0,), f"`{reader.program}` reads commands from standard input"
+        )
+
+
+_WRAPPER_PATHS = {
+    "env": {"-C": "directory", "--chdir": "directory"},
+    "time": {"-o": "write", "--output": "write"},
+    "sudo": {"-D": "directory", "--chdir": "directory"},
+}
+
+
+def read_wrapper(reader: "Reader") -> None:
+    """What a wrapper starts is a command of its own; only its own files are of interest here."""
+    words = reader.words
+    reader.essential.extend(range(1, len(words)))
+    for index in range(1, len(words)):
+        for option, role in _WRAPPER_PATHS.get(reader.program, {}).items():
+            text = words[index].text
+            if text == option and index + 1 < len(words):
+                reader.path(words[index + 1], index + 1, role)
+            elif text.startswith(option + "=" if option.startswith("--") else option) and text != option:
+                reader.path(replace(words[index], text=text[len(option) :].removeprefix("=")), index, role)
+
+
+def read_git_remote(reader: "Reader") -> None:
+    """Listing is fine; adding and changing remotes writes git's configuration."""
+    reader.all_words()
+    words = [reader.words[index].text for index in reader.operands]
+    if words and words[0] not in ("show", "get-url", "prune", "update"):
+        named = (*reader.essential[:2], reader.operands[0])
+        reader.effect(EffectKind.WRITES, words[0], named, "changes git's remotes")
+    if words and words[0] in ("add", "set-url") and any("::" in word for word in words):
+        reader.effect(EffectKind.EXECUTES, words[0], tuple(reader.operands), "a remote helper runs a program")
+
+
+def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> bool:
+    """Roles of operands and values that are more than a path. True where ``role`` is one of them."""
+    if role == "node":
+        text = word.text.split("::", 1)[0] if not word.dynamic else word.text
+        reader.path(replace(word, text=text), index, "execute")
+    elif role == "arguments":
+        argument(reader, index)
+    elif role == "awkfile":
+        if word.dynamic or not re.match(r"[A-Za-z_]\w*=", word.text):
+            reader.path(word, index, "read")
+    elif role == "requirement":
+        _requirement(reader, index, word)
+    elif role == "remotewrite":
+        if ":" in word.text.split("/", 1)[0]:
+            reader.remote(word, index)
+        else:
+            reader.path(word, index, "write")
+    elif role in ("bisect", "submodule"):
+        if word.text in ("run", "foreach"):
+            reader.effect(
+                EffectKind.EXECUTES, word.text, (*reader.essential[:2], index), f"`{word.text}` runs a command"
+            )
+    elif role != "wrapped":
+        return False
+    return True
+
+
+def _requirement(reader: "Reader", index: int, word: Word) -> None:
+    """A package name, a path, or a URL."""
+    text = word.text
+    if word.dynamic:
+        reader.path(word, index, "maybe")
+    elif "://" in text:
+        url = text.split("+", 1)[1] if re.match(r"\w+\+\w+://", text) else text.split("@ ", 1)[-1].strip()
+        reader.host(replace(word, text=url), index)
+    elif "/" in text or text.startswith(".") or word.tilde:
+        reader.path(replace(word, text=re.sub(r"\[[\w,.-]*\]$", "", text)), index, "execute")
+
+
+def value_role(reader: "Reader", role: str, value: Word, words: tuple[int, ...], name: str) -> None:
+    """Values of options that are neither a path nor text."""
+    if role == "plugin" and not (not value.dynamic and value.text.startswith("no:")):
+        reader.effect(EffectKind.EXECUTES, name, words, f"`{name}` loads a plugin")
+    elif role == "coverage":
+        kind, colon, path = value.text.partition(":")
+        if value.dynamic:
+            reader.paths.append(PathUse(word=words[-1], text=None, access=PathAccess.WRITE))
+        elif colon and not kind.startswith("term"):
+            reader.path(replace(value, text=path), words[-1], "write")

@@ -1,0 +1,441 @@
+"""Reads the words of a command with the table of its program. Pure: the tables arrive as an argument or are the shipped ones."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ringfence.shell.programs import languages, scanners
+from ringfence.shell.programs.load import BUILTIN, Tables
+from ringfence.shell.programs.reading import Effect, EffectKind, HostUse, OptionUse, PathAccess, PathUse, Reading
+from ringfence.shell.programs.table import Option, Table
+from ringfence.shell.syntax import SimpleCommand, Word
+
+_ACCESS = {
+    "read": PathAccess.READ,
+    "write": PathAccess.WRITE,
+    "delete": PathAccess.DELETE,
+    "execute": PathAccess.EXECUTE,
+    "directory": PathAccess.READ,
+    "indirect": PathAccess.READ,
+    "tree": PathAccess.READ,
+    "maybe": PathAccess.READ,
+    "changed": PathAccess.WRITE,
+}
+_NUMBER = re.compile(r"-\d+\Z")
+_EFFECTS = {
+    "executes": (EffectKind.EXECUTES, "names a program or command that is run"),
+    "execute": (EffectKind.EXECUTES, "names a file that is run or loaded as code"),
+    "runs": (EffectKind.EXECUTES, "runs another program"),
+    "code": (EffectKind.PROGRAM_TEXT, "takes program text"),
+    "writes": (EffectKind.WRITES, "changes or removes files"),
+    "network": (EffectKind.NETWORK, "opens a connection"),
+    "refuse": (EffectKind.UNKNOWN_OPTION, "is not safe to allow by the program's name alone"),
+    "indirect": (EffectKind.UNKNOWN, "names files that do not stand on the line"),
+}
+FREE_PATHS = frozenset({"-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
+
+
+def read_arguments(command: SimpleCommand, tables: Tables = BUILTIN) -> Reading:
+    """What the arguments of one command mean. Never raises; a program without a table is read as ``known=False``."""
+    if not command.words or command.words[0].dynamic:
+        return Reading(program="", known=False)
+    name = command.words[0].text.rsplit("/", 1)[-1]
+    program = tables.program(name)
+    table = tables.table(program)
+    if table is None:
+        return _unknown(command, name)
+    return Reader(command, program, table, tables).read()
+
+
+def _unknown(command: SimpleCommand, name: str) -> Reading:
+    """No table: every word is essential, operands may be paths."""
+    words = command.words
+    paths = [
+        _path_use(word, index, PathAccess.READ, maybe=True)
+        for index, word in enumerate(words)
+        if index and (word.dynamic or not word.text.startswith("-"))
+    ]
+    return Reading(
+        program=name, known=False, essential=tuple(range(len(words))), paths=tuple(paths),
+        operands=tuple(path.word for path in paths),
+    )  # fmt: skip
+
+
+def _path_use(word: Word, index: int, access: PathAccess, *, maybe: bool = False, recursive: bool = False) -> PathUse:
+    known = not word.dynamic or word.glob
+    return PathUse(
+        word=index, text=word.text if known else None, access=access, tilde=word.tilde, glob=word.glob,
+        prefix=word.prefix, maybe=maybe, recursive=recursive,
+    )  # fmt: skip
+
+
+class Reader:
+    """One pass over the words of one command."""
+
+    def __init__(self, command: SimpleCommand, program: str, table: Table, tables: Tables) -> None:
+        self.command = command
+        self.words: Sequence[Word] = command.words
+        self.program = program
+        self.table = table
+        self.tables = tables
+        self.options: list[OptionUse] = []
+        self.operands: list[int] = []
+        self.paths: list[PathUse] = []
+        self.hosts: list[HostUse] = []
+        self.effects: list[Effect] = []
+        self.subcommand: tuple[str, ...] = ()
+        self.essential: list[int] = [0]
+        self.dashes: int | None = None
+        self.directory: str | None = "."
+        self.fulfilled = False
+        self.edits = False
+        self.targeted = False
+        self.exits = False
+        self.recursive = table.recursive
+        self.known = True
+        self.index = 1
+
+    def read(self) -> Reading:
+        if self.table.reader:
+            scanners.READERS[self.table.reader](self)
+        else:
+            self.all_words()
+        self.extra()
+        return Reading(
+            program=self.program, known=self.known, subcommand=self.subcommand, essential=tuple(self.essential),
+            options=tuple(self.options), operands=tuple(self.operands),
+            paths=tuple(self.finished(path) for path in self.paths), hosts=tuple(self.hosts),
+            effects=tuple(self.effects), after_dashes=self.dashes,
+        )  # fmt: skip
+
+    def finished(self, path: PathUse) -> PathUse:
+        if self.recursive and not path.recursive and path.access is not PathAccess.WRITE:
+            return replace(path, recursive=True)
+        return path
+
+    # Words.
+
+    def all_words(self) -> None:
+        """Options and operands in any order, until the table says otherwise."""
+        while self.index < len(self.words):
+            index, word = self.index, self.words[self.index]
+            self.index += 1
+            if self.table.subcommands and not self.is_option(word):
+                if self.subcommand_here(index):
+                    continue
+                return
+            if not self.table.subcommands:
+                self.essential.append(index)
+            if self.dashes is not None or not self.is_option(word):
+                self.operand(index, word)
+                continue
+            if word.text == "--" and not word.dynamic:
+                self.dashes = index
+                continue
+            self.option(index, word)
+        self.finish_operands()
+
+    def is_option(self, word: Word) -> bool:
+        if self.dashes is not None:
+            return False
+        text = word.prefix if word.dynamic else word.text
+        if word.dynamic and not text:
+            if not word.values or any(value.startswith("-") for value in word.values):
+                self.doubtful(word)
+            return False
+        return text.startswith("-") and text != "-" or (self.table.plus and text.startswith("+"))
+
+    def doubtful(self, word: Word) -> None:
+        """A word of unknown value where an option may stand."""
+        if self.table.plain:
+            return
+        index = self.index - 1
+        self.effect(EffectKind.UNKNOWN, word.raw, (index,), "may become an option that does more than read")
+
+    def subcommand_here(self, index: int) -> bool:
+        """Enter the subcommand at ``index``; False where nothing more can be read with a table."""
+        word = self.words[index]
+        if word.dynamic:
+            self.known = False
+            self.essential.extend(range(index, len(self.words)))
+            self.effect(EffectKind.UNKNOWN, word.raw, (index,), "the subcommand is not known before it runs")
+            return False
+        self.subcommand = (*self.subcommand, word.text)
+        table = self.tables.table(self.program, *self.subcommand)
+        self.essential.append(index)
+        if table is None:
+            self.known = False
+            self.essential.extend(range(index + 1, len(self.words)))
+            self.paths.extend(
+                self.placed(_path_use(other, number, PathAccess.READ, maybe=True))
+                for number, other in enumerate(self.words[index + 1 :], index + 1)
+                if other.dynamic or not other.text.startswith("-")
+            )
+            return False
+        self.table = table
+        self.recursive = self.recursive or table.recursive
+        if table.reader:
+            scanners.READERS[table.reader](self)
+            return False
+        return True
+
+    # Options.
+
+    def option(self, index: int, word: Word) -> None:
+        text = word.prefix if word.dynamic else word.text
+        if text.startswith("+"):
+            started = self.table.options.get("+")
+            if started is not None:
+                self.apply(started, index, (index,), None)
+        elif self.table.style == "single":
+            self.long(index, word, text)
+        elif text.startswith("--"):
+            self.long(index, word, text)
+        elif self.table.numbers and _NUMBER.match(text) and not word.dynamic:
+            self.options.append(OptionUse(name="-number", words=(index,), value=text[1:], top=self.table.subcommands))
+        else:
+            self.cluster(index, word, text)
+
+    def long(self, index: int, word: Word, text: str) -> None:
+        name, equals, attached = text.partition("=")
+        option = self.table.options.get(name) or self.abbreviated(name)
+        if option is None or (word.dynamic and not equals):
+            self.unknown_option(index, word, name)
+            return
+        if equals:
+            value = replace(word, text=attached, prefix=word.prefix[len(name) + 1 :] if word.dynamic else "")
+            self.apply(option, index, (index,), value if option.takes else None)
+            if not option.takes and option.role == "flags":
+                self.unknown_option(index, word, text)
+        elif option.takes and not option.optional:
+            self.with_next(option, index)
+        else:
+            self.apply(option, index, (index,), None)
+
+    def abbreviated(self, name: str) -> Option | None:
+        """GNU takes any prefix that means one option only; of several the most harmful is assumed."""
+        if not self.table.abbreviate or len(name) < 3 or self.table.style == "single":
+            return None
+        found = [self.table.options[long] for long in self.table.longs if long.startswith(name)]
+        if not found:
+            return None
+        harmful = [option for option in found if option.role not in ("flags", "text")]
+        return harmful[0] if harmful else found[0] if len(found) == 1 else None
+
+    def cluster(self, index: int, word: Word, text: str) -> None:
+        whole = self.table.options.get(text)
+        if whole is not None and len(text) > 2:
+            if whole.takes and not whole.optional:
+                self.with_next(whole, index)
+            else:
+                self.apply(whole, index, (index,), None)
+            return
+        for position in range(1, len(text)):
+            name = text[0] + text[position]
+            option = self.table.options.get(name)
+            if option is None:
+                self.unknown_option(index, word, name if name.isprintable() else text)
+                return
+            if not option.takes:
+                self.apply(option, index, (index,), None)
+                continue
+            attached = text[position + 1 :]
+            if attached or (word.dynamic and word.prefix):
+                if attached.startswith("=") and self.table.equals:
+                    attached = attached[1:]
+                rest = replace(word, text=attached, prefix=attached if word.dynamic else "")
+                self.apply(option, index, (index,), rest)
+            elif option.optional:
+                self.apply(option, index, (index,), None)
+            else:
+                self.with_next(option, index)
+            return
+        if word.dynamic:
+            self.unknown_option(index, word, text)
+
+    def with_next(self, option: Option, index: int) -> None:
+        for _ in range(option.skip):
+            self.essential.extend([] if self.table.subcommands else [self.index])
+            self.index += 1
+        if self.index >= len(self.words):
+            self.apply(option, index, (index,), None)
+            return
+        if not self.table.subcommands:
+            self.essential.append(self.index)
+        value = self.words[self.index]
+        self.index += 1
+        self.apply(option, index, (index, self.index - 1), value)
+
+    def unknown_option(self, index: int, word: Word, name: str) -> None:
+        self.options.append(OptionUse(name=name, words=(index,), top=self.table.subcommands, harmless=False))
+        why = f"`{name}` is not in the table of `{self.table.name}`"
+        self.effect(EffectKind.UNKNOWN_OPTION, word.raw if word.dynamic else name, (index,), why)
+
+    def apply(self, option: Option, index: int, words: tuple[int, ...], value: Word | None) -> None:
+        """What an option with its value means."""
+        table, role = self.table, option.role
+        top = table.subcommands
+        harmless = option.harmless or (role in ("flags", "text") and not top)
+        self.options.append(
+            OptionUse(
+                name=option.name, words=words, value=None if value is None else value.text, top=top, harmless=harmless
+            )
+        )
+        if option.name in table.fulfils or role in ("pattern", "script"):
+            self.fulfilled = True
+        if option.name in table.target:
+            self.targeted = True
+        self.edits = self.edits or (role == "writes" and table.edits)
+        self.recursive = self.recursive or role == "recursive"
+        self.exits = self.exits or role == "exits"
+        if value is not None and len(words) == 2 and value.dynamic and value.may_split and not self.table.plain:
+            self.effect(
+                EffectKind.UNKNOWN, value.raw, (words[-1],), "may become several words, of which some are options"
+            )
+        if role in _EFFECTS:
+            kind, why = _EFFECTS[role]
+            self.effect(kind, option.name, words, table.why.get(option.name, f"`{option.name}` {why}"))
+        if value is None:
+            return
+        if role == "script":
+            self.scan(table.scan, value, words)
+        elif role == "host":
+            self.host(value, words[-1])
+        elif role in ("plugin", "coverage"):
+            languages.value_role(self, role, value, words, option.name)
+        elif role in _ACCESS:
+            self.path(value, words[-1], role)
+            if role == "directory":
+                self.move(value, option, words)
+
+    def move(self, value: Word, option: Option, words: tuple[int, ...]) -> None:
+        if value.dynamic or value.tilde or self.directory is None:
+            self.directory = None
+        else:
+            joined = value.text if value.text.startswith("/") else f"{self.directory}/{value.text}"
+            self.directory = joined.removeprefix("./") or "."
+        self.effect(EffectKind.CHANGES_DIRECTORY, option.name, words, f"`{option.name}` changes the directory")
+
+    # Operands.
+
+    def operand(self, index: int, word: Word) -> None:
+        self.operands.append(index)
+        if self.table.style == "posix" and self.dashes is None and self.table.operands:
+            # The first operand ends the options of the program; the rest belongs to what it starts.
+            rest = list(range(self.index, len(self.words)))
+            self.operands.extend(rest)
+            self.essential.extend(rest)
+            self.index = len(self.words)
+
+    def finish_operands(self) -> None:
+        """Give every operand its role."""
+        table = self.table
+        if table.networked and not self.exits:
+            named = tuple(self.essential[: 1 + len(self.subcommand)])
+            self.effect(EffectKind.NETWORK, " ".join(self.subcommand), named, f"`{table.name}` opens connections")
+        roles = list(table.operands)
+        repeat = table.repeat
+        if self.fulfilled and roles and roles[0] in ("pattern", "script", "code"):
+            roles.pop(0)
+            repeat -= repeat >= 0
+        if self.targeted and len(roles) > 1 and repeat >= 0:
+            roles = [roles[repeat]]
+            repeat = 0
+        for index, role in zip(self.operands, self.spread(roles, repeat, len(self.operands)), strict=False):
+            self.give_role(index, role)
+        if table.stdin and not self.operands and not self.fulfilled and not self.exits:
+            kind, why = _EFFECTS[table.stdin]
+            self.effect(kind, "standard input", (0,), f"without operands `{self.program}` reads program text from standard input"
+                        if table.stdin == "code" else why)  # fmt: skip
+
+    @staticmethod
+    def spread(roles: list[str], repeat: int, count: int) -> list[str]:
+        """One role for each of ``count`` operands."""
+        if repeat < 0:
+            return (roles + [roles[-1] if roles else "text"] * count)[:count]
+        after = len(roles) - repeat - 1
+        middle = max(count - repeat - after, 0)
+        return (
+            (roles[:repeat] + [roles[repeat]] * middle + roles[repeat + 1 :])[:count]
+            if count > repeat
+            else roles[:count]
+        )
+
+    def give_role(self, index: int, role: str) -> None:
+        word = self.words[index]
+        if role in ("text", "pattern", "subcommand"):
+            return
+        if role == "script":
+            self.scan(self.table.scan, word, (index,))
+        elif role == "code":
+            self.effect(EffectKind.PROGRAM_TEXT, word.raw, (index,), f"`{self.program}` takes program text")
+        elif role == "executes":
+            self.effect(EffectKind.EXECUTES, word.raw, (index,), f"`{self.program}` runs this")
+        elif role == "host":
+            self.host(word, index)
+        elif role == "target":
+            scanners.make_target(self, word, index)
+        elif role == "revision":
+            self.revision(word, index)
+        elif role == "remote":
+            self.remote(word, index)
+        elif role in _ACCESS:
+            self.path(word, index, "write" if self.edits and role == "read" else role)
+        else:
+            languages.give_language_role(self, index, role, word)
+
+    def revision(self, word: Word, index: int) -> None:
+        """A git revision, ``revision:path``, or a path."""
+        self.path(word, index, "maybe")
+        if not word.dynamic and ":" in word.text and not word.text.startswith(":"):
+            self.path(replace(word, text=word.text.split(":", 1)[1] or "."), index, "maybe")
+
+    def remote(self, word: Word, index: int) -> None:
+        """A remote of git or a ``host:path``."""
+        match = re.match(r"(?:[\w+.-]+://)?(?:[^@/\s]*@)?([\w.-]+)(?::(\d+))?[:/]", word.text)
+        if word.dynamic:
+            self.hosts.append(HostUse(word=index, host=None, port=None))
+        elif match and (":" in word.text):
+            self.hosts.append(
+                HostUse(word=index, host=match[1], port=int(match[2]) if match[2] else None, url=word.text)
+            )
+        else:
+            self.path(word, index, "maybe")
+
+    def host(self, word: Word, index: int) -> None:
+        use = scanners.host_of(word)
+        self.hosts.append(HostUse(word=index, host=use[0], port=use[1], url=None if word.dynamic else word.text))
+
+    def path(self, word: Word, index: int, role: str, *, recursive: bool = False) -> None:
+        texts = word.values if word.dynamic and word.values else (None,)
+        for text in texts:
+            use = word if text is None else replace(word, text=text, dynamic=False, glob=False)
+            if not use.dynamic and use.text in FREE_PATHS and not use.tilde:
+                continue
+            found = _path_use(
+                use, index, _ACCESS[role], maybe=role in ("maybe", "changed"), recursive=recursive or role == "tree"
+            )
+            self.paths.append(self.placed(found))
+
+    def placed(self, path: PathUse) -> PathUse:
+        return path if self.directory == "." else replace(path, directory=self.directory)
+
+    def scan(self, kind: str, word: Word, words: tuple[int, ...]) -> None:
+        """Program text that is only a danger where it does more than compute."""
+        scanners.SCANNERS[kind](self, word, words)
+
+    def effect(self, kind: EffectKind, option: str, words: tuple[int, ...], why: str) -> None:
+        self.effects.append(Effect(kind=kind, option=option, words=words, why=why))
+
+    def extra(self) -> None:
+        """Arguments of unknown value that are added when it runs."""
+        if not self.command.extra_arguments:
+            return
+        if not self.table.plain and self.dashes is None:
+            self.effect(
+                EffectKind.UNKNOWN, "added arguments", (), "arguments that are added when it runs may be options"
+            )
+        roles = [role for role in self.table.operands[-1:] if role in _ACCESS]
+        for role in roles:
+            access = PathAccess.WRITE if self.edits else _ACCESS[role]
+            self.paths.append(self.placed(PathUse(word=-1, text=None, access=access)))
