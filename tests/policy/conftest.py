@@ -1,12 +1,12 @@
 """A workspace on disk and policies over it."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ringfence import Policy, Tier, ToolCall
+from ringfence import Policy, ToolCall
 from ringfence.policy import facts
 
 HEAD = "version: 1\nfail_closed: true\n"
@@ -55,9 +55,3 @@ def judge() -> Callable[..., str]:
         return policy.decide(ToolCall.shell(line, cwd=cwd, **kwargs)).tier.word
 
     return ask
-
-
-@pytest.fixture(autouse=True)
-def _tiers_are_ordered() -> Iterator[None]:
-    assert Tier.ALLOW < Tier.ASK < Tier.DENY
-    yield

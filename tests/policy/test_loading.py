@@ -95,7 +95,9 @@ def test_every_code_has_a_heading_in_the_docs() -> None:
 
 
 def test_aliases_cannot_blow_up(tmp_path: Path) -> None:
-    bomb = "a: &a [x, x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20))
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
+    )
     with pytest.raises(PolicyError, match="anchors"):
         Policy.parse(HEAD + bomb, root=str(tmp_path))
 
@@ -180,10 +182,11 @@ def test_broken_text_is_a_clear_error_and_no_permission(tmp_path: Path, text: st
         try:
             policy = Policy.parse(candidate, root=str(tmp_path))
         except PolicyError as error:
-            assert error.code
-            assert error.remedy
+            told = (error.code, error.remedy)
         else:
+            told = ("loaded", "loaded")
             assert not allowed(policy)
+        assert all(told)
 
 
 SMALL = HEAD + "commands:\n  allow:\n    - argv_prefix: [git, status]\n  deny: [{argv_prefix: [ls]}]\n"

@@ -76,6 +76,7 @@ class Compiled:
         "deny_written",
         "directories",
         "hidden",
+        "locked",
         "network",
         "network_off",
         "patterns",
@@ -90,9 +91,19 @@ class Compiled:
     def __init__(self, scopes: tuple[Scoped, ...]) -> None:
         self.scopes = tuple(sorted(scopes, key=lambda scoped: ORDER.index(scoped.scope)))
         self.trusted = all(scoped.trusted for scoped in self.scopes)
+        self.locked = self._locked()
+        """Scopes and sections in which a wider scope leaves room for tightening alone."""
         self._compile_commands()
         self._compile_paths()
         self._compile_rest()
+
+    def _locked(self) -> frozenset[tuple[Scope, str]]:
+        return frozenset(
+            (below.scope, section)
+            for number, above in enumerate(self.scopes)
+            for below in self.scopes[number + 1 :]
+            for section in above.document.locked
+        )
 
     def _compile_commands(self) -> None:
         self.by_name: dict[str, list[Command]] = {}
@@ -126,11 +137,11 @@ class Compiled:
         """What is left of a rule's tier under the scopes above it; None where a lock drops it."""
         if tier is not Tier.ALLOW:
             return tier
+        if (scope, section) in self.locked:
+            return None
         for above in self.scopes:
             if ORDER.index(above.scope) >= ORDER.index(scope):
                 break
-            if section in above.document.locked:
-                return None
             if above.document.ceiling is not None:
                 tier = max(tier, above.document.ceiling)
         return tier

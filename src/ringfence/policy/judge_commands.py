@@ -109,6 +109,7 @@ class CommandJudge:
             return found, allows
         barred = command.remote or command.privileged
         covers = None
+        covered = False
         for rule in rules:
             length = match_prefix(rule, prepared.texts, prepared.canonical)
             if not length:
@@ -125,6 +126,10 @@ class CommandJudge:
             if rule.tier is Tier.ALLOW:
                 allows.append((rule, length))
             found.append(self._reason(rule, prepared))
+            covered = covered or rule.tier is not Tier.ASK or (rule.scope, "commands") not in self._compiled.locked
+        if found and not covered:
+            why = "a wider scope locks this section: the question alone does not open it"
+            found.append(self.default("default", prepared.joined, why, _span(command)))
         if barred and not found:
             why = "runs on another machine" if command.remote else "runs with other rights"
             found.append(self.default("default", prepared.joined, f"{why}; no allow rule reaches it", _span(command)))

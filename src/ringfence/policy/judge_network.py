@@ -48,7 +48,8 @@ def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Cir
                 because="the network is off",
             )
         )
-    if not found:
+    if all(reason.tier is Tier.ASK and (reason.scope, "network") in compiled.locked for reason in found):
+        # Nothing speaks, or only the questions of a scope that a wider one has locked.
         found.append(
             _builtin(compiled, shown, "default", "no network rule covers this host and port", compiled.default)
         )

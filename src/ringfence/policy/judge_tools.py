@@ -42,7 +42,8 @@ def judge_tool(compiled: Compiled, request: ToolUse, circumstances: Circumstance
                 not_owner=rule.not_owner,
             )
         )
-    if not found:
+    if all(reason.tier is Tier.ASK and (reason.scope, "tools") in compiled.locked for reason in found):
+        # Nothing speaks, or only the questions of a scope that a wider one has locked.
         found.append(_builtin(compiled, shown, "default", "no rule covers this tool", compiled.default))
     return found
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ringfence.model.box import Level, Limits
 from ringfence.model.call import Argv, FileAccess, ShellLine, ToolCall
-from ringfence.model.decision import Decision, Reason
+from ringfence.model.decision import Decision
 from ringfence.model.facts import PathFacts
 from ringfence.model.ids import Sha256
 from ringfence.model.tier import Scope, Tier
@@ -151,26 +151,31 @@ class Policy:
 
     def decide_with(self, call: ToolCall, facts: PathFacts) -> Decision:
         """Decide from stored facts alone. Pure: a fact that is missing is a DENY."""
-        return self._decide(call, facts, self._prepare(call, facts.home))
+        return self.explain(call, facts).decision
 
     def explain(self, call: ToolCall, facts: PathFacts | None = None) -> Explanation:
-        """The decision and what was found on the line. Gathers the facts where none are given."""
+        """The decision and what was found on the line. Gathers the facts where none are given.
+
+        Never raises for what a call holds: a fault of ours while judging is a DENY that says so.
+        """
         call = self.absolute(call)
+        try:
+            return self._explain(call, facts)
+        except Exception as error:  # noqa: BLE001 - the edge for callers without a supervisor: a crash is no permission
+            reason = fault(f"judging failed ({type(error).__name__}); this is a fault of ringfence, please report it")
+            decision = Decision(call_id=call.id, policy_digest=self.digest, reasons=(reason,))
+            return Explanation(decision=decision, prepared=None)
+
+    def _explain(self, call: ToolCall, facts: PathFacts | None) -> Explanation:
         home = self._home if facts is None else facts.home
         prepared = self._prepare(call, home)
         if facts is None:
             from ringfence.policy.facts import gather
 
             facts = gather(self._questions(call, prepared), call, root=self.root, home=self._home)
-        return Explanation(decision=self._decide(call, facts, prepared), prepared=prepared)
-
-    def _decide(self, call: ToolCall, facts: PathFacts, prepared: Prepared | None) -> Decision:
-        reasons: tuple[Reason, ...]
-        try:
-            reasons = evaluate(self._compiled, self._patterns, call, facts, prepared)
-        except RecursionError:
-            reasons = (fault("the call is nested too deeply to be judged"),)
-        return Decision(call_id=call.id, policy_digest=self.digest, reasons=reasons)
+        reasons = evaluate(self._compiled, self._patterns, call, facts, prepared)
+        decision = Decision(call_id=call.id, policy_digest=self.digest, reasons=reasons)
+        return Explanation(decision=decision, prepared=prepared)
 
     def absolute(self, call: ToolCall) -> ToolCall:
         """The call with its working directory made absolute, from the policy's root."""
