@@ -60,7 +60,7 @@ def _plain(line: str) -> Line | None:
         Word(text=match[0], raw=match[0], start=match.start(), end=match.end()) for match in _PLAIN_WORD.finditer(line)
     )
     name = words[0].text
-    if name in _NOT_PLAIN or name.rsplit("/", 1)[-1] in _NOT_PLAIN or len(words) > 500:
+    if "=" in name or name in _NOT_PLAIN or name.rsplit("/", 1)[-1] in _NOT_PLAIN or len(words) > 500:
         return None
     return Line(source=line, commands=(SimpleCommand(words=words, start=0, end=len(line)),))
 
