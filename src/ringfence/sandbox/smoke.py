@@ -1,0 +1,303 @@
+"""The smoke test: one box, about a dozen probes, each judged from outside where that can be; under a second.
+
+A box with a known hole is worse than none, so one failed probe means: nothing runs. Nothing of the test is left behind.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ringfence.model.box import BoxPlan, Execution, Layer, Limits
+from ringfence.model.call import ToolCall
+from ringfence.model.decision import Decision, Place, Reason
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import CallId, Micros, Millis, MissionId, RuleId, Sha256
+from ringfence.model.tier import Scope, Tier
+from ringfence.sandbox.host import gather_host_facts
+from ringfence.sandbox.launcher import Box, Launcher
+from ringfence.sandbox.plan import plan_box
+from ringfence.sandbox.worktree.tree import Worktree
+
+PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "smoke_probe.py")
+SEPARATE = ("user", "mnt", "pid", "net", "ipc", "uts")
+RUNTIME = Millis(20_000)
+GONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One check: its name, whether it passed, what was found where it did not, how long after the start it was known."""
+
+    name: str
+    passed: bool
+    detail: str
+    duration: Micros
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmokeReport:
+    """All probes of one test."""
+
+    passed: bool
+    probes: tuple[Probe, ...]
+    duration: Micros
+
+
+@dataclass(slots=True)
+class Ground:
+    """What is planted on the host for one test, and what was seen there."""
+
+    folder: str
+    tree: str
+    word: str
+    port: int = 0
+    sockets: list[str] = field(default_factory=list)
+    servers: list[socket.socket] = field(default_factory=list)
+    config: bytes = b""
+
+    def visited(self) -> list[str]:
+        """Planted servers that somebody connected to."""
+        hits = []
+        for server in self.servers:
+            try:
+                server.accept()[0].close()
+                hits.append(str(server.getsockname()))
+            except BlockingIOError:
+                continue
+        return hits
+
+
+class AllowAll:
+    """The most permissive policy there could be: what the gate still refuses, it refuses by itself."""
+
+    def decide(self, call: ToolCall) -> Decision:
+        """ALLOW."""
+        reason = Reason(
+            rule=RuleId("smoke"), scope=Scope.MISSION, place=Place(file="builtin"), tier=Tier.ALLOW,
+            matched="everything", because="the smoke test judges the gate, not a policy",
+        )  # fmt: skip
+        return Decision(call_id=call.id, policy_digest=Sha256("0" * 64), reasons=(reason,))
+
+
+def run_smoke(launcher: Launcher, *, state: str) -> SmokeReport:
+    """Probe a box made exactly as others are. Takes about half a second; a fault while building counts as failed."""
+    begun = time.monotonic()
+    with _ground(state) as ground:
+        try:
+            probes = _probe(launcher, ground, begun)
+        except (RingfenceError, OSError, ValueError) as fault:
+            what = fault.what if isinstance(fault, RingfenceError) else str(fault)
+            probes = [_result("box-built", [what], begun)]
+    if os.path.exists(ground.folder):
+        probes.append(_result("teardown-rehearsed", [f"{ground.folder} is still there"], begun))
+    return SmokeReport(
+        passed=bool(probes) and all(probe.passed for probe in probes),
+        probes=tuple(probes),
+        duration=_since(begun),
+    )
+
+
+def _probe(launcher: Launcher, ground: Ground, begun: float) -> list[Probe]:
+    worktree = Worktree.open(ground.tree, f"{ground.folder}/state")
+    mission = MissionId("smoke")
+    layer = worktree.layer(mission)
+    plan = _plan(launcher, ground, layer)
+    box, said, level = _run(launcher, plan, ground)
+    execution = box.wait(RUNTIME / 1000)
+    outside, left = ground.visited(), _remaining(box)
+    seen = {o.kind for o in execution.observations}
+    probes = [
+        ("no-secrets-reachable", said["secrets"] + [f"descriptor {n}" for n in said["descriptors"]]),
+        ("no-escalation", said["escalation"]),
+        ("metadata-refused", said["metadata"]),
+        (
+            "tries-recorded",
+            [f"no {kind} recorded" for kind in ("exec", "refused-syscall", "decoy") if kind not in seen],
+        ),
+        ("host-sockets-absent", said["sockets"]),
+        ("host-network-absent", said["loopback"] + outside),
+        ("shadow-unreadable", said["shadow"]),
+        ("no-nested-namespaces", said["nesting"]),
+        ("no-writes-outside", said["writes"] + _written(ground)),
+        ("host-processes-hidden", said["processes"]),
+        ("level-as-promised", level),
+        ("git-rename-caught", _after_gate(worktree, layer, ground)),
+        ("nothing-outlives", left),
+        ("teardown-rehearsed", _teardown(worktree, layer, execution)),
+    ]
+    return [_result(name, found, begun) for name, found in probes]
+
+
+def _run(launcher: Launcher, plan: BoxPlan, ground: Ground) -> tuple[Box, dict[str, Any], list[str]]:
+    """Start the probe, read its answer, look at the living box from outside, and let it end."""
+    (stdin, let_go), (answer, stdout) = os.pipe(), os.pipe()
+    try:
+        with open(f"{ground.folder}/errors", "wb") as errors:
+            box = launcher.start(plan, stdin=stdin, stdout=stdout, stderr=errors.fileno())
+    except BaseException:
+        for descriptor in (let_go, answer):
+            os.close(descriptor)
+        raise
+    finally:
+        os.close(stdin)
+        os.close(stdout)
+    try:
+        with os.fdopen(answer, "rb") as reader:
+            said = json.loads(reader.readline() or b"{}")
+            level = _level(box)
+            os.close(let_go)
+            let_go = -1
+            reader.read()
+        if not said:
+            with open(f"{ground.folder}/errors", encoding="utf-8", errors="replace") as errors_again:
+                raise ValueError(f"the probe said nothing: {ascii(errors_again.read()[-300:])}")
+    finally:
+        if let_go >= 0:
+            os.close(let_go)
+    return box, said, level
+
+
+def _plan(launcher: Launcher, ground: Ground, layer: Layer) -> BoxPlan:
+    interpreter = os.path.realpath(sys.executable)
+    base = os.path.dirname(os.path.dirname(interpreter))
+    planted = {
+        "word": ground.word,
+        "file": f"{ground.folder}/key",
+        "tree": ground.tree,
+        "port": ground.port,
+        "sockets": ground.sockets,
+        "victim": f"{ground.folder}/victim",
+        "pids": [os.getpid(), launcher.pid],
+    }
+    with open(PROBE, encoding="utf-8") as file:
+        program = file.read()
+    shown = replace(layer, middle=f"{ground.folder}/middle", masked=(".env",), replaced=((".git/config", b"[core]\n"),))
+    return plan_box(
+        call_id=CallId("smoke"),
+        argv=(interpreter, "-I", "-S", "-c", program, json.dumps(planted)),
+        cwd=ground.tree,
+        facts=gather_host_facts(launcher.state_dir, path="/usr/bin:/bin"),
+        layer=shown,
+        limits=Limits(runtime=RUNTIME),
+        caller_env={"SMOKE_API_KEY": ground.word},
+        read_only=() if base == "/usr" else (base,),
+        run_id="smoke",
+    )
+
+
+@contextmanager
+def _ground(state: str) -> Iterator[Ground]:
+    os.makedirs(state, mode=0o700, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="smoke.", dir=state)
+    ground = Ground(folder=folder, tree=f"{folder}/tree", word=f"planted-{secrets.token_hex(8)}")
+    try:
+        _plant(ground)
+        yield ground
+    finally:
+        for server in ground.servers:
+            server.close()
+        _remove(folder)
+
+
+def _plant(ground: Ground) -> None:
+    os.makedirs(f"{ground.tree}/.git/hooks")
+    os.makedirs(f"{ground.tree}/.git/refs/heads")
+    os.makedirs(f"{ground.tree}/.git/objects")
+    ground.config = f"[core]\n\trepositoryformatversion = 0\n[http]\n\textraheader = {ground.word}\n".encode()
+    contents = {
+        f"{ground.folder}/key": ground.word.encode(),
+        f"{ground.tree}/.env": ground.word.encode(),
+        f"{ground.tree}/.git/HEAD": b"ref: refs/heads/main\n",
+        f"{ground.tree}/.git/config": ground.config,
+    }
+    for path, content in contents.items():
+        with open(path, "wb") as file:
+            file.write(content)
+    tcp = socket.create_server(("127.0.0.1", 0))
+    ground.port = tcp.getsockname()[1]
+    ground.servers.append(tcp)
+    for address in (f"{ground.folder}/s", f"\0{ground.word}"):
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(address)
+        server.listen(1)
+        ground.servers.append(server)
+        ground.sockets.append(address.replace("\0", "@"))
+    for server in ground.servers:
+        server.setblocking(False)
+
+
+def _level(box: Box) -> list[str]:
+    """What the kernel says of the running probe: namespaces of its own, a filter, no capability."""
+    pids = box.pids()
+    if len(pids) < 2:
+        return ["the probe could not be looked at"]
+    pid, wrong = pids[1], []
+    for name in SEPARATE:
+        if os.readlink(f"/proc/{pid}/ns/{name}") == os.readlink(f"/proc/self/ns/{name}"):
+            wrong.append(f"shares the host's {name} namespace")
+    wanted = {"Seccomp": "2", "NoNewPrivs": "1", "CapEff": "0" * 16, "CapBnd": "0" * 16}
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+        values = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    wrong += [
+        f"{name} is {values.get(name)}" for name, value in wanted.items() if values.get(name, "").strip() != value
+    ]
+    return wrong + (["runs as root"] if values.get("Uid", "0").split()[0] == "0" else [])
+
+
+def _written(ground: Ground) -> list[str]:
+    places = (f"{ground.folder}/victim", "/etc/smoke", "/usr/smoke", "/smoke")
+    return [f"{place} exists" for place in places if os.path.lexists(place)]
+
+
+def _after_gate(worktree: Worktree, layer: Layer, ground: Ground) -> list[str]:
+    """Commit what the attack left, with a policy that allows everything: the real ``.git`` must stay as it was."""
+    report = worktree.commit(layer, AllowAll(), now=Micros(time.time_ns() // 1000))
+    refused = [item.path for item in report.refused if item.path.split("/")[0] == ".git"]
+    with open(f"{ground.tree}/.git/config", "rb") as file:
+        config = file.read()
+    found = [] if refused else ["the gate refused nothing of it"]
+    found += [] if config == ground.config else ["the real .git/config was changed"]
+    return found + [f"hook {name} was planted" for name in os.listdir(f"{ground.tree}/.git/hooks")]
+
+
+def _remaining(box: Box) -> list[str]:
+    """Processes of the box that are still there; its init being gone, the kernel has ended every one of them."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while os.path.exists(f"/proc/{box.pid}") and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return [f"process {box.pid}"] if os.path.exists(f"/proc/{box.pid}") else []
+
+
+def _teardown(worktree: Worktree, layer: Layer, execution: Execution) -> list[str]:
+    """Take the layer away as at a mission's end; the rest of the ground goes with the test's folder."""
+    worktree.discard(layer)
+    worktree.end(layer)
+    problems = [] if not execution.ended_by else [f"the probe was ended: {execution.ended_by}"]
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+        return problems + [line.split()[1] for line in file if os.path.dirname(layer.upper) in line]
+
+
+def _remove(folder: str) -> None:
+    """overlayfs leaves folders without any right in its work folder."""
+    for place, names, _files in os.walk(folder):
+        for name in names:
+            if not os.path.islink(f"{place}/{name}"):
+                os.chmod(f"{place}/{name}", 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _result(name: str, found: list[str], begun: float) -> Probe:
+    return Probe(name=name, passed=not found, detail="; ".join(found), duration=_since(begun))
+
+
+def _since(begun: float) -> Micros:
+    return Micros(int((time.monotonic() - begun) * 1_000_000))
