@@ -146,8 +146,8 @@ def test_a_clock_stepped_back_does_not_hide_a_change(bench):
 
     record = state.load(folder)
     hour = 3600 * 10**9
-    record.stamp_ns += hour  # as if the mount had been an hour later by a clock since stepped back
-    record.offset_ns += hour
+    record.files.stamp_ns += hour  # as if the mount had been an hour later by a clock since stepped back
+    record.files.offset_ns += hour
     state.store(folder, record)
     only_conflict(bench.commit(), "a.txt")
 

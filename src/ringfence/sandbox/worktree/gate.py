@@ -97,7 +97,7 @@ class Gate:
         return None
 
     def _find_conflicts(self, chosen: list[Change]) -> None:
-        mark = self.state.mark()
+        mark = self.state.files.instant()
         folders: dict[str, bool] = {"": False}
         for change in chosen:
             if _follows(change) or (change.node is Node.DIRECTORY and change.kind is ChangeKind.MODE):
@@ -228,7 +228,7 @@ class Gate:
             now = journal.source_identity(self.lower, change.path)
             kept[raw] = old.get(raw) or Base(identity=pack(now), changed=self.state.changed_since(change.path, now))
         self.state.bases = kept
-        self.state.stamp_ns = 0
+        self.state.files.gated = True
 
     def _report(self, judged: list[Change], done: list[Change], all_changes: list[Change], folder: str) -> GateReport:
         finished = {c.path for c in done}

@@ -74,28 +74,24 @@ def expose(upper: int, lower: int, path: str) -> None:
     parts = path.split("/")
     here, below = os.dup(upper), os.dup(lower)
     try:
-        for index, part in enumerate(parts):
-            last = index == len(parts) - 1
+        for part in parts[:-1]:
             _open_up(here, below, part)
             info = _lstat(here, part)
-            if last:
-                if info is not None:
-                    _unlink(here, part)
-                return
             if info is None:
                 return
             if stat.S_ISCHR(info.st_mode):
                 _unlink(here, part)
-                _whiteout_children(here, below, part)
+                if not _whiteout_children(here, below, part):
+                    return
             elif not stat.S_ISDIR(info.st_mode):
                 return
-            next_below = _directory(below, part)
-            if next_below is None:
-                return
-            here, below = _step(here, kernel.open_directory(here, part)), _step(below, next_below)
+            here, below = _step(here, kernel.open_directory(here, part)), _step_below(below, part)
+        _open_up(here, below, parts[-1])
+        _remove_entry(here, parts[-1])
     finally:
         os.close(here)
-        os.close(below)
+        if below >= 0:
+            os.close(below)
 
 
 def drop(upper: int, path: str) -> None:
@@ -105,15 +101,21 @@ def drop(upper: int, path: str) -> None:
     if fd is None:
         return
     try:
-        info = _lstat(fd, name)
-        if info is None:
-            return
-        if stat.S_ISDIR(info.st_mode):
-            remove_tree(name, dir_fd=fd)
-        else:
-            _unlink(fd, name)
+        _remove_entry(fd, name)
     finally:
         os.close(fd)
+
+
+def drop_empty(upper: int, path: str) -> None:
+    """Remove a folder of the layer if nothing is in it."""
+    parent, _, name = path.rpartition("/")
+    fd = _directory(upper, parent) if parent else os.dup(upper)
+    if fd is not None:
+        try:
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=fd)
+        finally:
+            os.close(fd)
 
 
 def prune(upper: int, lower: int, paths: Iterable[str]) -> None:
@@ -161,23 +163,31 @@ def remove_tree(path: str, *, dir_fd: int | None = None) -> None:
     os.rmdir(path, dir_fd=dir_fd)
 
 
+def _remove_entry(fd: int, name: str) -> None:
+    info = _lstat(fd, name)
+    if info is not None and stat.S_ISDIR(info.st_mode):
+        remove_tree(name, dir_fd=fd)
+    elif info is not None:
+        _unlink(fd, name)
+
+
 def _open_up(here: int, below: int, keep: str) -> None:
     """Turn an opaque folder into an ordinary one, with a whiteout for each lower name it hid, but ``keep``."""
     attributes = [n for n in os.listxattr(here) if n in {"user.overlay.opaque", "trusted.overlay.opaque"}]
     if not any(os.getxattr(here, name) == b"y" for name in attributes):
         return
     names = set(os.listdir(here))
-    for name in os.listdir(below):
+    for name in os.listdir(below) if below >= 0 else ():
         if name not in names and name != keep:
             _whiteout(here, name)
     for name in attributes:
         os.removexattr(here, name)
 
 
-def _whiteout_children(here: int, below: int, name: str) -> None:
-    low = _directory(below, name)
+def _whiteout_children(here: int, below: int, name: str) -> bool:
+    low = _directory(below, name) if below >= 0 else None
     if low is None:
-        return
+        return False
     try:
         info = os.fstat(low)
         os.mkdir(name, 0o700, dir_fd=here)
@@ -192,6 +202,7 @@ def _whiteout_children(here: int, below: int, name: str) -> None:
             os.close(fd)
     finally:
         os.close(low)
+    return True
 
 
 def _prune_one(up: int, low: int | None, name: str) -> None:
@@ -262,6 +273,15 @@ def _directory(fd: int, path: str) -> int | None:
 def _step(old: int, new: int) -> int:
     os.close(old)
     return new
+
+
+def _step_below(old: int, part: str) -> int:
+    """The same folder of the real tree, or -1 where it has none: then nothing can show through."""
+    if old < 0:
+        return -1
+    new = _directory(old, part)
+    os.close(old)
+    return -1 if new is None else new
 
 
 def _lstat(fd: int, name: str) -> os.stat_result | None:

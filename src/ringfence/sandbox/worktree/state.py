@@ -23,24 +23,45 @@ class Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     changed: bool = False
 
 
+class Mark(msgspec.Struct, forbid_unknown_fields=True):
+    """When the layer was first mounted since the last gate. ``gated``: a gate ended since, so the next mount counts anew."""
+
+    stamp_ns: int = 0
+    offset_ns: int = 0
+    gated: bool = False
+
+    def set(self) -> None:
+        """Note a mount about to happen."""
+        if self.gated or not self.stamp_ns:
+            self.stamp_ns = time.time_ns()
+            self.offset_ns = _offset()
+            self.gated = False
+
+    def instant(self) -> int:
+        """The instant (ns) after which a ctime in the real tree means: changed by someone else."""
+        return self.stamp_ns + min(0, _offset() - self.offset_ns)
+
+
 class LayerState(msgspec.Struct, forbid_unknown_fields=True):
-    """The record of one layer. ``stamp_ns`` is 0 while nothing was mounted since the last gate."""
+    """The record of one layer. Files and git go through gates of their own, so each has a mark."""
 
     root: bytes
     device: int
     inode: int
-    stamp_ns: int = 0
-    offset_ns: int = 0
-    bases: dict[bytes, Base] = {}
+    files: Mark = msgspec.field(default_factory=Mark)
+    git: Mark = msgspec.field(default_factory=Mark)
     index: tuple[int, int, int, int, int, int] | None = None
+    """The real index when the layer's own, with staged work, was left in the layer."""
+    bases: dict[bytes, Base] = {}
+    refs: dict[bytes, str] = {}
+    """What branches and tags that wait in the layer pointed to when the mission moved them; empty text for absent."""
     reported: list[str] = []
     """Refusals of history already told once."""
 
     def stamp(self) -> None:
-        """Note that the layer is about to be mounted, unless an earlier mount has not been through the gate yet."""
-        if not self.stamp_ns:
-            self.stamp_ns = time.time_ns()
-            self.offset_ns = _offset()
+        """Note that the layer is about to be mounted."""
+        self.files.set()
+        self.git.set()
 
     def changed_since(self, path: str, now: Identity | None) -> bool:
         """Whether someone else changed ``path`` since the mission could have read it. ``now`` is None where it is absent."""
@@ -50,13 +71,7 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
             if folder and base.identity is not None:
                 return base.changed or now is None or base.identity[:2] != (now.device, now.inode)
             return base.changed or base.identity != pack(now)
-        return now is not None and not folder and now.ctime_ns > self.mark()
-
-    def mark(self) -> int:
-        """The instant (ns) after which a ctime in the real tree means: changed by someone else."""
-        if not self.stamp_ns:
-            return 0
-        return self.stamp_ns + min(0, _offset() - self.offset_ns)
+        return now is not None and not folder and now.ctime_ns > self.files.instant()
 
 
 def load(folder: str) -> LayerState | None:

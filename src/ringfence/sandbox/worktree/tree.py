@@ -14,14 +14,16 @@ from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.ports import Decider
 from ringfence.sandbox.worktree import diff as differ
-from ringfence.sandbox.worktree import journal, layers, state
+from ringfence.sandbox.worktree import history, journal, layers, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
 from ringfence.sandbox.worktree.lock import RepositoryLock
+from ringfence.sandbox.worktree.refs import Unreadable, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository
+from ringfence.sandbox.worktree.staged_index import recover_index
 from ringfence.sandbox.worktree.tracked import Tracked
 from ringfence.sandbox.worktree.walk import Walk
 
@@ -93,6 +95,7 @@ class Worktree:
                 root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino
             )
             self._same_root(record, folder)
+            self._drop_stale_index(record, folder)
             record.stamp()
             state.store(folder, record)
         return Layer(
@@ -158,6 +161,54 @@ class Worktree:
             state.store(folder, record)
             return report
 
+    def bundle_request(self, layer: Layer) -> history.BundleRequest | None:
+        """The command to run in a box over this layer before ``take_history``, or None when no ref moved in it."""
+        if self.repository is None or not self.repository.inside:
+            return None
+        if not history.pending(self.changes(layer)):
+            return None
+        with self._git_opened() as (common, directory):
+            try:
+                real = real_refs(common, directory)
+            except Unreadable:
+                return None  # take_history says why
+        return history.bundle_request(self.root, real)
+
+    def take_history(
+        self, layer: Layer, decider: Decider, *, now: Micros, approved: Iterable[str] = ()
+    ) -> history.HistoryReport:
+        """Take over commits made in the box: branches, tags, HEAD and the index; see ``HistoryReport``. Box dead or frozen.
+
+        ``approved`` names paths or full ref names a person said yes to. Nothing of the layer is executed, and git is
+        run only so that no configuration or hook can run anything.
+        """
+        del now  # the ledger's business; kept so that both halves of a commit are called alike
+        if self.repository is None or not self.repository.inside:
+            return history.HistoryReport()
+        folder = os.path.dirname(layer.upper)
+        with self.lock(), self._opened(layer) as (upper, lower), self._git_opened() as (common, directory):
+            layers.assert_not_mounted(layer.upper)
+            record = self._record(folder)
+            recover_index(self.repository.directory)
+            taking = history.Taking(
+                root=self.root,
+                repository=self.repository,
+                layer=layer,
+                mission=MissionId(os.path.basename(folder)),
+                folder=folder,
+                upper=upper,
+                lower=lower,
+                common=common,
+                directory=directory,
+                record=record,
+                decider=decider,
+                hides=self._hides,
+                approved=frozenset(approved),
+            )
+            report = taking.take(list(self._walk().changes(upper, lower)))
+            state.store(folder, record)
+            return report
+
     def discard(self, layer: Layer, paths: Iterable[str] | None = None) -> tuple[str, ...]:
         """Drop changes from the layer: the named paths and what lies below them, or all but the ignored ones."""
         folder = os.path.dirname(layer.upper)
@@ -215,6 +266,8 @@ class Worktree:
         """Finish or take back the commits of this worktree that a crash cut short; call it at every start."""
         told: list[str] = []
         with self.lock(), self._root() as lower:
+            if self.repository is not None:
+                recover_index(self.repository.directory)
             for name in sorted(os.listdir(f"{self._state}/missions")):
                 folder = f"{self._state}/missions/{name}"
                 if self._belongs(folder):
@@ -253,6 +306,24 @@ class Worktree:
                     return True
         return False
 
+    def _drop_stale_index(self, record: state.LayerState, folder: str) -> None:
+        """An index that the layer kept would undo what a person committed since: theirs counts."""
+        if record.index is None or self.repository is None or not self.repository.inside:
+            return
+        try:
+            now = state.pack(state.identity_of(os.lstat(self.repository.index)))
+        except FileNotFoundError:
+            now = None
+        if now == record.index or not os.path.lexists(f"{folder}/upper/.git/index"):
+            return
+        with self._root() as lower:
+            upper = os.open(f"{folder}/upper", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                layers.expose(upper, lower, ".git/index")
+            finally:
+                os.close(upper)
+        record.index = None
+
     def _record(self, folder: str) -> state.LayerState:
         record = state.load(folder)
         if record is None:
@@ -281,7 +352,7 @@ class Worktree:
         layers.make_upper(folder, self.root, kept)
         record = state.load(folder)
         if record is not None:
-            record.bases, record.stamp_ns = {}, 0
+            record.bases, record.refs, record.files.gated, record.git.gated = {}, {}, True, True
             state.store(folder, record)
 
     def _walk(self) -> Walk:
@@ -299,6 +370,21 @@ class Worktree:
             yield fd
         finally:
             os.close(fd)
+
+    @contextlib.contextmanager
+    def _git_opened(self) -> Iterator[tuple[int, int]]:
+        repository = self.repository
+        if repository is None:
+            raise RingfenceError("git-directory-broken", "the worktree has no repository", where=repr(self.root))
+        common = os.open(repository.common, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            directory = os.open(repository.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                yield common, directory
+            finally:
+                os.close(directory)
+        finally:
+            os.close(common)
 
     @contextlib.contextmanager
     def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,107 @@
+"""Git, run by trusted code so that no configuration, hook, attribute, helper or remote of a repository can run anything.
+
+The environment is built from nothing. What a repository's own configuration could make git execute is overridden on
+the command line, which wins over every file. Started by root, git runs as the owner of the repository.
+"""
+
+import os
+import subprocess
+from dataclasses import dataclass
+
+from ringfence.model.errors import RingfenceError
+
+_PATH = "/usr/bin:/bin:/usr/local/bin"
+_NEUTRAL = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.sshCommand=/bin/false",
+    "core.gitProxy=",
+    "core.alternateRefsCommand=/bin/false",
+    "core.editor=/bin/false",
+    "core.pager=cat",
+    "core.logAllRefUpdates=true",
+    "credential.helper=",
+    "gpg.program=/bin/false",
+    "protocol.allow=never",
+    "transfer.fsckObjects=true",
+    "fetch.recurseSubmodules=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "receive.autogc=false",
+    "advice.detachedHead=false",
+)
+_ENVIRONMENT = {
+    "PATH": _PATH,
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": "/dev/null",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "/bin/false",
+    "GIT_SSH_COMMAND": "/bin/false",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_COMMITTER_NAME": "ringfence",
+    "GIT_COMMITTER_EMAIL": "ringfence@localhost",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one git said. ``ok`` is exit status 0."""
+
+    ok: bool
+    out: bytes
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git:
+    """Git on one git directory. ``owner`` is whom it runs as when this process is root."""
+
+    directory: str
+    owner: tuple[int, int] | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    timeout: float = 60.0
+
+    def run(self, *args: str, given: bytes | int = b"") -> Answer:
+        """Run a git command; ``given`` is its input, as bytes or an open descriptor. A time-out is an answer that is not ok."""
+        config = [word for setting in _NEUTRAL for word in ("-c", setting)]
+        switch = self.owner is not None and os.geteuid() == 0 and self.owner[0] != 0
+        try:
+            done = subprocess.run(
+                ["git", *config, *args],
+                env={**_ENVIRONMENT, "GIT_DIR": self.directory, **dict(self.environment)},
+                cwd="/",
+                capture_output=True,
+                timeout=self.timeout,
+                check=False,
+                umask=0o077 if self.owner is None else 0o022,
+                user=self.owner[0] if switch and self.owner else None,
+                group=self.owner[1] if switch and self.owner else None,
+                extra_groups=[] if switch else None,
+                stdin=given if isinstance(given, int) else None,
+                input=given if isinstance(given, bytes) else None,
+            )
+        except subprocess.TimeoutExpired:
+            return Answer(ok=False, out=b"", error=f"git {args[0]} took longer than {self.timeout:g} s")
+        except FileNotFoundError as error:
+            raise RingfenceError(
+                "git-missing",
+                "git is not installed, so commits made in a box cannot be taken over",
+                where=_PATH,
+                remedy="install git; the files themselves are committed without it",
+            ) from error
+        lines = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
+        return Answer(
+            ok=done.returncode == 0, out=done.stdout, error=lines[-1][:300] if lines else f"exit {done.returncode}"
+        )

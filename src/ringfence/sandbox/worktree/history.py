@@ -1,0 +1,395 @@
+"""Commits made in a box, taken into the real repository: judged like files, moved by compare-and-swap, or left out.
+
+1. the layer's ref files say what moved  2. a bundle made in the box brings the objects, indexed in quarantine
+3. every path that a new commit touches is judged  4. objects are handed over  5. refs and HEAD move, each only from
+the value the mission saw; one that someone else moved is kept aside under ``refs/ringfence/``  6. the index follows
+7. the layer's copy of git's files goes, so that the next call and the person see the same repository.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ringfence.model.box import Layer
+from ringfence.model.call import FileAction, ToolCall
+from ringfence.model.ids import MissionId
+from ringfence.model.ports import Decider
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import layers, state
+from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, covers
+from ringfence.sandbox.worktree.gitrun import Git
+from ringfence.sandbox.worktree.guard import protection
+from ringfence.sandbox.worktree.journal import packed_identity
+from ringfence.sandbox.worktree.judge import OVERLAP, PIECE
+from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected, Touched
+from ringfence.sandbox.worktree.refs import Move, Refs, Unreadable, layer_refs, moves, real_refs
+from ringfence.sandbox.worktree.repository import Repository
+from ringfence.sandbox.worktree.staged_index import move_index
+
+BUNDLE = "ringfence.bundle"
+_MAX_BASES = 400
+_LINK, _SUBMODULE = 0o120000, 0o160000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefItem:
+    """One branch, tag or HEAD in a report. ``old`` and ``new`` are object ids, or a branch name for HEAD; None is absent."""
+
+    name: str
+    old: str | None
+    new: str | None
+    tier: Tier
+    rule: str
+    reason: str
+    kept: str = ""
+    """For a conflict: the ref under which the real repository keeps the mission's commits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryReport:
+    """What became of the commits a mission made."""
+
+    moved: tuple[RefItem, ...] = ()
+    held: tuple[RefItem, ...] = ()
+    refused: tuple[RefItem, ...] = ()
+    conflicts: tuple[RefItem, ...] = ()
+    told_before: int = 0
+    """Refusals left out here because an earlier report named them."""
+    index: str = ""
+    """Why the index did not follow; empty when it did, or did not have to."""
+
+    @property
+    def clean(self) -> bool:
+        """Nothing was held, refused or in conflict."""
+        return not (self.held or self.refused or self.conflicts or self.told_before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleRequest:
+    """The command to run in a box over the same layer, before the gate. Its exit status does not matter."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    lands: str
+    """Where the file appears in the box; the gate reads it out of the layer."""
+
+
+def bundle_request(root: str, real: Refs) -> BundleRequest:
+    """The bundle of everything the box's branches, tags and HEAD have beyond the real repository's."""
+    bases = sorted(set(real.names.values()) | ({real.head} if not real.head.startswith("refs/") else set()))[
+        :_MAX_BASES
+    ]
+    lands = f"{root}/.git/{BUNDLE}"
+    settings = (
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "gc.auto=0",
+        "-c",
+        "pack.threads=1",
+    )
+    refs = ("--branches", "--tags", "HEAD", *(("--not", *bases) if bases else ()))
+    return BundleRequest(argv=("git", *settings, "bundle", "create", "-q", lands, *refs), cwd=root, lands=lands)
+
+
+@dataclass(slots=True, kw_only=True)
+class Taking:
+    """One taking-over. Descriptors are the caller's; ``folder`` is the mission's."""
+
+    root: str
+    repository: Repository
+    layer: Layer
+    mission: MissionId
+    folder: str
+    upper: int
+    lower: int
+    common: int
+    directory: int
+    record: state.LayerState
+    decider: Decider
+    hides: Callable[[str], bool]
+    approved: frozenset[str]
+    _lists: dict[str, list[RefItem]] = field(
+        default_factory=lambda: {"moved": [], "held": [], "refused": [], "conflicts": []}
+    )
+    _told: int = 0
+
+    def take(self, changes: list[Change]) -> HistoryReport:
+        """Do all steps. What cannot be explained is refused with the reason; files are not this part's business."""
+        internal = [c for c in changes if c.internal]
+        try:
+            return self._take(internal) if internal else HistoryReport()
+        finally:
+            self.record.git.gated = True
+
+    def _take(self, internal: list[Change]) -> HistoryReport:
+        try:
+            real = real_refs(self.common, self.directory)
+            wanted = layer_refs(real, self.upper, internal)
+        except Unreadable as answer:
+            self._refuse("HEAD", None, None, str(answer))
+            return self._report("")
+        todo = moves(real, wanted)
+        if not todo and real.head == wanted.head:
+            self._settle(internal, real, wanted)
+            return HistoryReport()
+        sha256 = any(len(oid) == 64 for oid in (*real.names.values(), *wanted.names.values()))
+        store = Quarantine(f"{self.folder}/quarantine.git", f"{self.repository.common}/objects", sha256=sha256)
+        store.make()
+        try:
+            index = self._carry_out(store, real, wanted, todo)
+        except Rejected as answer:
+            for move in todo or (Move(name="HEAD", old=real.head, new=wanted.head),):
+                self._refuse(move.name, move.old, move.new, str(answer))
+            index = ""
+        finally:
+            store.remove()
+        layers.drop(self.upper, f".git/{BUNDLE}")
+        self._settle(internal, real_refs(self.common, self.directory), wanted)
+        return self._report(index)
+
+    def _carry_out(self, store: Quarantine, real: Refs, wanted: Refs, todo: tuple[Move, ...]) -> str:
+        store.index_bundle(self.upper, f".git/{BUNDLE}")
+        tips = [(move.name, move.new) for move in todo if move.new is not None]
+        if not wanted.head.startswith("refs/"):
+            tips.append(("HEAD", wanted.head))
+        known = [*real.names.values(), *([real.head] if not real.head.startswith("refs/") else [])]
+        store.check_tips(tips, known)
+        judged = [self._judge(store, move, known) for move in todo]
+        good = [move for move, item in zip(todo, judged, strict=True) if item.tier is Tier.ALLOW]
+        for move, item in zip(todo, judged, strict=True):
+            if item.tier is not Tier.ALLOW:
+                self._put("held" if item.tier is Tier.ASK else "refused", item)
+                self._remember(move)
+        head = self._judge_head(store, real, wanted, good, known)
+        if good or head:
+            store.hand_over(self.layer.owner)
+        before = real.tip()
+        for move in good:
+            self._move(move, real)
+        if head:
+            self._move_head(real, wanted)
+        after = real_refs(self.common, self.directory).tip()
+        if after is None or after == before:
+            return ""
+        return move_index(
+            store.git, self.repository.directory, self.folder, old=before, new=after, owner=self.layer.owner
+        )
+
+    def _judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
+        item = RefItem(
+            name=move.name,
+            old=move.old,
+            new=move.new,
+            tier=Tier.ALLOW,
+            rule="gate/history",
+            reason="every path is allowed",
+        )
+        if move.new is None:
+            return item
+        touched = list(dict.fromkeys(store.touched(move.new, known)))
+        contents = store.blobs(t.blob for t in touched if not t.deleted and t.mode != _SUBMODULE)
+        for one in touched:
+            tier, rule, because = self._judge_path(one, contents.get(one.blob, b""))
+            if tier is Tier.ASK and (covers(self.approved, one.path) or move.name in self.approved):
+                continue
+            if tier > item.tier:
+                item = replace(item, tier=tier, rule=rule, reason=f"a commit touches {one.path!r}: {because}")
+        return item
+
+    def _judge_path(self, one: Touched, content: bytes) -> tuple[Tier, str, str]:
+        guarded = protection(one.path)
+        if guarded is not None and guarded.tier is Tier.DENY:
+            return guarded.tier, guarded.rule, guarded.because
+        if self.hides(one.path):
+            return Tier.DENY, "gate/hidden", "the policy hides this path from the box"
+        if one.mode == _LINK and _leads_out(one.path, os.fsdecode(content)):
+            return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
+        action = FileAction.DELETE if one.deleted else FileAction.WRITE
+        worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")
+        for piece in [""] if one.deleted else _pieces(content):
+            text = None if one.deleted else piece
+            decision = self.decider.decide(
+                ToolCall.file(action, f"{self.root.rstrip('/')}/{one.path}", cwd=self.root, content=text)
+            )
+            if decision.tier > worst[0]:
+                reason = decision.deciding[0]
+                worst = (decision.tier, reason.rule, reason.because)
+        return worst
+
+    def _judge_head(self, store: Quarantine, real: Refs, wanted: Refs, good: list[Move], known: list[str]) -> bool:
+        if wanted.head == real.head:
+            return False
+        if wanted.head.startswith("refs/"):
+            oid = wanted.names.get(wanted.head)
+            fine = any(m.name == wanted.head for m in good) or (oid is not None and oid == real.names.get(wanted.head))
+            if not fine and oid is not None:
+                self._refuse("HEAD", real.head, wanted.head, f"{wanted.head} itself was not taken")
+            return fine or oid is None
+        item = self._judge(store, Move(name="HEAD", old=real.head, new=wanted.head), known)
+        if item.tier is not Tier.ALLOW:
+            self._put("held" if item.tier is Tier.ASK else "refused", item)
+        return item.tier is Tier.ALLOW
+
+    def _move(self, move: Move, real: Refs) -> None:
+        """Compare-and-swap: git takes the step only if the ref still has the value that the mission started from."""
+        base = self._base(move, real)
+        if base == "moved":
+            self._keep_aside(move)
+            return
+        git = Git(directory=self.repository.directory, owner=self.layer.owner)
+        if move.new is None:  # a deleted branch's commits stay reachable
+            kept = f"refs/ringfence/{self.mission}/deleted/{move.name.removeprefix('refs/')}"
+            lines = f"start\nupdate {kept} {move.old}\ndelete {move.name} {move.old}\nprepare\ncommit\n"
+        else:
+            lines = f"start\nupdate {move.name} {move.new} {move.old or '0' * len(move.new)}\nprepare\ncommit\n"
+        answer = git.run("update-ref", "-m", f"ringfence: mission {self.mission}", "--stdin", given=lines.encode())
+        if not answer.ok:
+            self._keep_aside(move, answer.error)
+            return
+        self._put("moved", _item(move, Tier.ALLOW, "gate/history", "every path is allowed"))
+
+    def _base(self, move: Move, real: Refs) -> str | None:
+        """The value the mission started from: remembered, or the present one if nobody touched the ref since the mount."""
+        key = move.name.encode()
+        if key in self.record.refs:
+            remembered = self.record.refs[key] or None
+            return remembered if remembered == move.old else "moved"
+        path = move.name if move.name in real.loose else "packed-refs"
+        return "moved" if move.old is not None and self._touched_since(self.common, path) else move.old
+
+    def _touched_since(self, fd: int, path: str) -> bool:
+        try:
+            info = os.stat(path, dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return info.st_ctime_ns > self.record.git.instant()
+
+    def _keep_aside(self, move: Move, why: str = "someone else moved it meanwhile") -> None:
+        kept = ""
+        if move.new is not None:
+            kept = f"refs/ringfence/{self.mission}/{move.name.removeprefix('refs/')}"
+            git = Git(directory=self.repository.directory, owner=self.layer.owner)
+            answer = git.run("update-ref", "--stdin", given=f"update {kept} {move.new}\n".encode())
+            kept = kept if answer.ok else ""
+        item = _item(move, Tier.ALLOW, "gate/conflict", why)
+        self._put("conflicts", replace(item, kept=kept))
+
+    def _move_head(self, real: Refs, wanted: Refs) -> None:
+        git = Git(directory=self.repository.directory, owner=self.layer.owner)
+        move = Move(name="HEAD", old=real.head, new=wanted.head)
+        blocked = wanted.head.startswith("refs/") and any(i.name == wanted.head for i in self._lists["conflicts"])
+        if blocked or self._touched_since(self.directory, "HEAD"):
+            self._put("conflicts", _item(move, Tier.ALLOW, "gate/conflict", "someone else moved it meanwhile"))
+            return
+        note = ("-m", f"ringfence: mission {self.mission}")
+        if wanted.head.startswith("refs/"):
+            answer = git.run("symbolic-ref", *note, "HEAD", wanted.head)
+        else:
+            answer = git.run("update-ref", *note, "--no-deref", "HEAD", wanted.head)
+        if answer.ok:
+            self._put("moved", _item(move, Tier.ALLOW, "gate/history", "the branch is allowed"))
+        else:
+            self._refuse("HEAD", real.head, wanted.head, answer.error)
+
+    def _settle(self, internal: list[Change], real: Refs, wanted: Refs) -> None:
+        """Take git's files out of the layer: all of them when nothing is pending, else only what no longer differs."""
+        pending = {i.name for kind in ("held", "refused") for i in self._lists[kind]}
+        done = not pending and not self._told
+        other = any(_other_ref(c.path) for c in internal)
+        for change in sorted(internal, key=lambda c: -c.path.count("/")):
+            name = change.path.removeprefix(".git/")
+            lock = name.endswith(".lock")
+            if change.node is Node.DIRECTORY:
+                layers.drop_empty(self.upper, change.path)
+            elif lock or (done and _settled(name, other=other, index=not self._work_staged(real, wanted))):
+                layers.expose(self.upper, self.lower, change.path)
+        if done:
+            self.record.refs = {}
+        self.record.index = packed_identity(self.directory, "index")
+        layers.prune(self.upper, self.lower, [c.path for c in internal])
+
+    def _work_staged(self, real: Refs, wanted: Refs) -> bool:
+        """Whether the layer's index may hold work staged but not committed that still fits the real repository."""
+        nothing_moved = not any(self._lists[kind] for kind in ("moved", "conflicts"))
+        return nothing_moved and real.head == wanted.head and not self._touched_since(self.directory, "index")
+
+    def _remember(self, move: Move) -> None:
+        self.record.refs.setdefault(move.name.encode(), move.old or "")
+
+    def _refuse(self, name: str, old: str | None, new: str | None, why: str) -> None:
+        move = Move(name=name, old=old, new=new)
+        self._remember(move)
+        self._put("refused", _item(move, Tier.DENY, "gate/history", why))
+
+    def _put(self, kind: str, item: RefItem) -> None:
+        """File an item; a refusal that an earlier report named already is only counted."""
+        told = f"{item.name} {item.new} {item.rule}"
+        if kind == "refused":
+            if told in self.record.reported:
+                self._told += 1
+                return
+            self.record.reported.append(told)
+        self._lists[kind].append(item)
+
+    def _report(self, index: str) -> HistoryReport:
+        return HistoryReport(
+            moved=tuple(self._lists["moved"]),
+            held=tuple(self._lists["held"]),
+            refused=tuple(self._lists["refused"]),
+            conflicts=tuple(self._lists["conflicts"]),
+            told_before=self._told,
+            index=index,
+        )
+
+
+def _item(move: Move, tier: Tier, rule: str, reason: str) -> RefItem:
+    return RefItem(name=move.name, old=move.old, new=move.new, tier=tier, rule=rule, reason=reason)
+
+
+def _other_ref(path: str) -> bool:
+    """Refs that this part leaves in the layer (the stash, notes), and work in progress: their objects must stay too."""
+    name = path.removeprefix(".git/")
+    kept = (
+        "refs/stash",
+        "refs/notes",
+        "refs/bisect",
+        "rebase-",
+        "sequencer",
+        "MERGE_HEAD",
+        "CHERRY_PICK_HEAD",
+        "REVERT_HEAD",
+    )
+    return name.startswith(kept)
+
+
+def _settled(name: str, *, other: bool, index: bool) -> bool:
+    if name == "index":
+        return index
+    if name.startswith(("refs/heads", "refs/tags", "logs/refs/heads", "logs/HEAD")) or name in {"HEAD", "packed-refs"}:
+        return True
+    return (
+        not other and index and name.startswith(("objects", "logs", "COMMIT_EDITMSG", "ORIG_HEAD", "AUTO_MERGE", "gc."))
+    )
+
+
+def _leads_out(path: str, target: str) -> bool:
+    where = os.path.normpath(os.path.join("/", "root", os.path.dirname(path), target))
+    return (
+        target.startswith("/")
+        or not (where + "/").startswith("/root/")
+        or protection(where.removeprefix("/root/")) is not None
+    )
+
+
+def _pieces(content: bytes) -> list[str]:
+    starts = range(0, max(1, len(content)), PIECE)
+    return [content[max(0, at - OVERLAP) : at + PIECE].decode("utf-8", "replace") for at in starts]
+
+
+def pending(changes: tuple[Change, ...]) -> bool:
+    """Whether the layer holds ref files that differ, so that a bundle is worth making."""
+    names = [c.path.removeprefix(".git/") for c in changes if c.internal and c.kind is not ChangeKind.SAME]
+    return any(n in {"HEAD", "packed-refs"} or n.startswith(("refs/heads/", "refs/tags/")) for n in names)

@@ -1,0 +1,166 @@
+"""Branches, tags and HEAD as files say them: of the real repository, and as a mission's layer left them. No git is run.
+
+Ref files in a layer were written by an agent. They are read as small regular files beneath the layer's root, and a
+name or value that git would not have written makes the whole reading fail.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
+
+MAX_REFS = 20_000
+_MAX_FILE = 4 * 1024 * 1024
+_ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_BAD_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\.(?:/|\Z)|/\Z")
+_KINDS = ("refs/heads/", "refs/tags/")
+
+
+class Unreadable(Exception):
+    """The refs of a layer make no sense; the reason is for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """Branches and tags by full name, and HEAD: a ref's name, or an object id when detached. Loose files win."""
+
+    head: str
+    loose: dict[str, str] = field(default_factory=dict)
+    packed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Every branch and tag with its object id."""
+        return self.packed | self.loose
+
+    def tip(self) -> str | None:
+        """The commit that HEAD means, or None on a branch without commits."""
+        return self.names.get(self.head) if self.head.startswith("refs/") else self.head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One ref that a mission moved. None stands for absent."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+def real_refs(common: int, directory: int) -> Refs:
+    """The refs of the real repository. Raises Unreadable."""
+    loose: dict[str, str] = {}
+    for kind in _KINDS:
+        loose.update(_loose(common, kind.rstrip("/")))
+    return Refs(_head(_read(directory, "HEAD")), loose, _packed(_read(common, "packed-refs")))
+
+
+def layer_refs(real: Refs, upper: int, changes: Iterable[Change]) -> Refs:
+    """The refs as the layer's git sees them: ``real`` with the layer's ref files laid over. Raises Unreadable."""
+    head, loose, packed = real.head, dict(real.loose), real.packed
+    for change in changes:
+        name = change.path.removeprefix(".git/")
+        if name not in {"HEAD", "packed-refs"} and not name.startswith(_KINDS):
+            continue
+        gone = change.kind is ChangeKind.DELETED
+        if change.fault:
+            raise Unreadable(f"{name}: {change.fault}")
+        if name == "HEAD":
+            head = _head(None if gone else _read(upper, change.path))
+        elif name == "packed-refs":
+            packed = {} if gone else _packed(_read(upper, change.path))
+        elif change.node is Node.DIRECTORY or name.endswith(".lock"):
+            continue
+        elif gone:
+            loose.pop(name, None)
+        else:
+            loose[_name(name)] = _value(_read(upper, change.path), name)
+    if len(loose) + len(packed) > MAX_REFS:
+        raise Unreadable(f"more than {MAX_REFS} branches and tags")
+    return Refs(head, loose, packed)
+
+
+def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
+    """Branches and tags that differ, deletions last."""
+    before, after = real.names, layer.names
+    found = [
+        Move(name=name, old=before.get(name), new=after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+    return tuple(sorted(found, key=lambda move: move.new is None))
+
+
+def _packed(data: bytes | None) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for line in (data or b"").decode("utf-8", "surrogateescape").splitlines():
+        if not line or line[0] in "#^":
+            continue
+        value, _, name = line.partition(" ")
+        if name.startswith(_KINDS):
+            names[_name(name)] = _value(value.encode(), name)
+    return names
+
+
+def _loose(fd: int, path: str) -> dict[str, str]:
+    try:
+        folder = kernel.open_directory(fd, path)
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    try:
+        with os.scandir(folder) as entries:
+            items = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False)) for e in entries]
+        for name, directory, file in items:
+            if directory:
+                found.update(_loose(fd, f"{path}/{name}"))
+            elif file and not name.endswith(".lock"):
+                found[_name(f"{path}/{name}")] = _value(_read(folder, name), name)
+    finally:
+        os.close(folder)
+    return found
+
+
+def _read(fd: int, path: str) -> bytes | None:
+    try:
+        file = kernel.open_beneath(fd, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unreadable(f"{path}: {error.strerror}") from error
+    with open(file, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Unreadable(f"{path} is no regular file")
+        data = stream.read(_MAX_FILE + 1)
+    if len(data) > _MAX_FILE:
+        raise Unreadable(f"{path} is larger than any git would write")
+    return data
+
+
+def _head(data: bytes | None) -> str:
+    text = (data or b"").decode("utf-8", "surrogateescape").strip("\n")
+    if text.startswith("ref: "):
+        name = _name(text.removeprefix("ref: ").strip())
+        if not name.startswith("refs/heads/"):
+            raise Unreadable(f"HEAD names {name!r}, which is no branch")
+        return name
+    return _value(data, "HEAD")
+
+
+def _name(name: str) -> str:
+    if not name.startswith("refs/") or _BAD_NAME.search(name) or len(name) > 240 or not name.isprintable():
+        raise Unreadable(f"{name!r} is no name that a branch or tag can have")
+    if "/-" in name:
+        raise Unreadable(f"{name!r} would be taken for an option")
+    return name
+
+
+def _value(data: bytes | None, name: str) -> str:
+    text = (data or b"").decode("ascii", "replace").removesuffix("\n")
+    if not _ID.match(text):
+        raise Unreadable(f"{name!r} does not hold an object id")
+    return text

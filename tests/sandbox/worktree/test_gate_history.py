@@ -1,0 +1,419 @@
+"""Commits made in a box arrive in the real repository; nothing else that git could hold does."""
+
+import os
+import stat
+import subprocess
+
+import pytest
+
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree.history import HistoryReport
+
+pytestmark = pytest.mark.needs_userns
+
+
+@pytest.fixture
+def repo(make_bench):
+    def make(name="repo", **options):
+        bench = make_bench(name, **options)
+
+        def take(**more) -> HistoryReport:
+            request = bench.tree.bundle_request(bench.layer)
+            if request is not None:
+                quoted = " ".join(f"'{word}'" for word in request.argv)
+                bench.box(f"cd '{request.cwd}'; {quoted} || true")
+            return bench.tree.take_history(bench.layer, bench.rules, now=1, **more)
+
+        def gate(**more):
+            return bench.commit(**more), take(**more)
+
+        bench.take, bench.gate = take, gate
+        return bench
+
+    return make
+
+
+def names(items):
+    return [item.name for item in items]
+
+
+def test_a_commit_arrives_and_the_person_sees_a_clean_tree(repo):
+    bench = repo()
+    bench.box("echo more >> a.txt; git add a.txt; git commit -qm 'from the box'")
+    files, history = bench.gate()
+    assert files.clean
+    assert history.clean
+    assert names(history.moved) == ["refs/heads/main"]
+    assert history.index == ""
+    assert bench.git("log", "--format=%s") == "from the box\nfirst\n"
+    assert bench.git("status", "--porcelain") == ""
+    assert bench.git("fsck", "--strict") is not None
+    assert bench.box("git log --format=%s; git status --porcelain") == "from the box\nfirst\n"
+
+
+def test_the_layer_keeps_nothing_of_git_afterwards(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one; git tag v1; git branch side")
+    bench.gate()
+    left = [os.path.join(f, n) for f, _, ns in os.walk(f"{bench.layer.upper}/.git") for n in ns]
+    assert left == []
+    bench.box("echo 2 >> a.txt; git commit -qam two")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.git("log", "--format=%s") == "two\none\nfirst\n"
+
+
+def test_branches_tags_and_head_move(repo):
+    bench = repo()
+    bench.box(
+        "git checkout -qb feature; echo f > f; git add f; git commit -qm f; git tag light; git tag -am note heavy"
+    )
+    _, history = bench.gate()
+    assert sorted(names(history.moved)) == ["HEAD", "refs/heads/feature", "refs/tags/heavy", "refs/tags/light"]
+    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/feature\n"
+    assert bench.git("cat-file", "-t", "heavy") == "tag\n"
+    assert bench.git("status", "--porcelain") == ""
+    assert bench.git("rev-list", "--count", "main") == "1\n"
+
+
+def test_a_detached_head_and_a_reset_arrive(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one; git checkout -q --detach")
+    _, history = bench.gate()
+    assert "HEAD" in names(history.moved)
+    bench.box("git checkout -q main; git reset -q --hard HEAD~1")
+    _, history = bench.gate()
+    assert bench.git("log", "--format=%s", "main") == "first\n"
+    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+    assert bench.git("status", "--porcelain") == ""
+
+
+def test_a_deleted_branch_goes_and_its_commits_stay_reachable(repo):
+    bench = repo()
+    bench.git("branch", "old")
+    bench.git("pack-refs", "--all")
+    bench.box("git branch -D old")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/old"]
+    assert "old" not in bench.git("branch")
+    assert bench.git("rev-parse", "refs/ringfence/m-1/deleted/heads/old") == bench.git("rev-parse", "main")
+
+
+def test_packed_refs_and_gc_in_the_box(repo):
+    bench = repo()
+    bench.git("branch", "one")
+    bench.box("echo 1 >> a.txt; git commit -qam one; git tag t; git gc -q; git pack-refs --all")
+    _, history = bench.gate()
+    assert sorted(names(history.moved)) == ["refs/heads/main", "refs/tags/t"]
+    assert bench.git("fsck") is not None
+    assert bench.git("branch", "--format=%(refname:short)") == "main\none\n"
+
+
+def test_a_first_commit_on_an_empty_repository(tmp_path, repo):
+    bench = repo(git=False)
+    subprocess.run(["git", "init", "-qb", "main", bench.root], check=True, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    from ringfence.sandbox.worktree.tree import Worktree
+
+    bench.tree = Worktree.open(bench.root, bench.tree._state)
+    bench.box("git add -A; git commit -qm first")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.git("log", "--format=%s") == "first\n"
+    assert bench.git("status", "--porcelain") == ""
+
+
+def test_a_branch_that_a_person_moved_is_a_conflict_and_neither_side_is_lost(repo):
+    bench = repo()
+    bench.box("echo agent > agent; git add agent; git commit -qm agent")
+    bench.write("person", "p\n")
+    bench.git("add", "person")
+    bench.git("commit", "-qm", "person")
+    _, history = bench.gate()
+    assert names(history.conflicts) == ["refs/heads/main"]
+    kept = history.conflicts[0].kept
+    assert bench.git("log", "--format=%s", "main") == "person\nfirst\n"
+    assert bench.git("log", "--format=%s", kept) == "agent\nfirst\n"
+    assert bench.box("git log --format=%s") == "person\nfirst\n"
+    assert bench.take() == HistoryReport()
+
+
+def test_what_the_person_had_staged_stays_staged(repo):
+    bench = repo()
+    bench.write("mine", "m\n")
+    bench.git("add", "mine")
+    bench.box("echo more >> a.txt; git commit -qm agent a.txt")
+    _, history = bench.gate()
+    assert history.index == ""
+    assert bench.git("status", "--porcelain") == "A  mine\n"
+
+
+def test_a_locked_index_is_left_alone_and_told(repo):
+    bench = repo()
+    bench.box("echo more >> a.txt; git commit -qam agent")
+    with open(f"{bench.root}/.git/index.lock", "w", encoding="utf-8"):
+        pass
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert "lock" in history.index
+    assert os.path.exists(f"{bench.root}/.git/index.lock")
+
+
+def test_a_denied_path_in_history_refuses_the_branch_once_and_the_rest_goes_on(repo):
+    bench = repo()
+    bench.rules.on("src/", Tier.DENY)
+    bench.box(
+        "echo ok > ok; git add ok; git commit -qm ok; git branch good; echo bad >> src/b.py; git commit -qam bad; echo x > x"
+    )
+    _, history = bench.gate()
+    assert names(history.refused) == ["refs/heads/main"]
+    assert "src/b.py" in history.refused[0].reason
+    assert names(history.moved) == ["refs/heads/good"]
+    assert bench.read("x") == "x\n"
+    assert bench.git("log", "--format=%s", "main") == "first\n"
+    again = bench.take()
+    assert again.refused == ()
+    assert again.told_before == 1
+    assert bench.box("git log --format=%s -1") == "bad\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "word"),
+    [
+        ("echo x > sandbox_policy.yaml; git add -A; git commit -qm x; git rm -q sandbox_policy.yaml; git commit -qm y",
+         "sandbox_policy.yaml"),
+        ("mkdir .claude; echo {} > .claude/settings.json; git add .claude; git commit -qm x", ".claude"),
+        ("ln -s /etc/passwd l; git add l; git commit -qm x", "l"),
+        ("echo K > .env; git add -f .env; git commit -qm x", ".env"),
+        ("echo AKIA123 > k; git add k; git commit -qm x; git rm -q k; git commit -qm y", "k"),
+    ],
+)  # fmt: skip
+def test_what_may_not_be_written_may_not_hide_in_history(repo, script, word):
+    bench = repo(policy_hides=lambda p: p == ".env")
+    bench.rules.on_content("AKIA", Tier.DENY)
+    bench.box(script)
+    _, history = bench.gate()
+    assert names(history.refused) == ["refs/heads/main"]
+    assert word in history.refused[0].reason
+    assert bench.git("log", "--format=%s") == "first\n"
+
+
+def test_ask_holds_a_branch_until_it_is_committed_by_name(repo):
+    bench = repo()
+    bench.box("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; git add .github; git commit -qm ci")
+    _, history = bench.gate()
+    assert names(history.held) == ["refs/heads/main"]
+    assert bench.git("log", "--format=%s") == "first\n"
+    bench.box("true")
+    _, history = bench.gate(approved=[".github"])
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.git("log", "--format=%s") == "ci\nfirst\n"
+    assert bench.git("status", "--porcelain") == ""
+
+
+def test_nothing_in_a_repository_is_executed(repo, tmp_path):
+    """Every configuration, hook, attribute and helper that could run a program is planted in the real repository."""
+    bench = repo()
+    flag = tmp_path / "flag"
+    flag.mkdir()
+    run = f"sh -c 'touch {flag}/$0' "
+    for hook in ("reference-transaction", "post-index-change", "post-checkout", "update", "post-update", "pre-receive",
+                 "post-commit", "post-merge", "pre-auto-gc", "fsmonitor-watchman"):  # fmt: skip
+        path = f"{bench.root}/.git/hooks/{hook}"
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(f"#!/bin/sh\ntouch {flag}/{hook}\n")
+        os.chmod(path, 0o755)
+    for key, value in {
+        "core.fsmonitor": run + "fsmonitor", "core.sshCommand": run + "ssh", "core.editor": run + "editor",
+        "core.pager": run + "pager", "gpg.program": f"{flag}/gpg", "credential.helper": "!" + run + "cred",
+        "core.alternateRefsCommand": run + "alternates", "filter.x.clean": run + "clean", "filter.x.smudge": run + "smudge",
+        "diff.x.textconv": run + "textconv", "diff.external": run + "external", "merge.x.driver": run + "merge",
+        "remote.origin.url": "ext::" + run + "remote", "remote.origin.promisor": "true", "remote.origin.uploadpack": run + "up",
+        "extensions.partialClone": "origin", "core.repositoryformatversion": "1", "uploadpack.packObjectsHook": run + "pack",
+        "alias.update-ref": "!" + run + "alias", "core.gitProxy": run + "proxy",
+    }.items():  # fmt: skip
+        bench.git("config", key, value)
+    os.makedirs(f"{bench.root}/.git/info", exist_ok=True)
+    with open(f"{bench.root}/.git/info/attributes", "w", encoding="utf-8") as stream:
+        stream.write("* filter=x diff=x merge=x\n")
+    for left in flag.iterdir():
+        left.unlink()
+    layer = bench.tree.layer(bench.mission)
+    script = "git -c core.fsmonitor=false -c core.hooksPath=/dev/null -c filter.x.clean=cat -c filter.x.smudge=cat "
+    bench.box(f"echo more >> a.txt; {script} add a.txt; {script} -c core.editor=true commit -qm box")
+    for left in flag.iterdir():
+        left.unlink()
+    request = bench.tree.bundle_request(layer)
+    bench.box(" ".join(f"'{w}'" for w in request.argv))
+    for left in flag.iterdir():
+        left.unlink()
+    report = bench.tree.take_history(layer, bench.rules, now=1)
+    bench.commit()
+    assert list(flag.iterdir()) == []
+    assert names(report.moved) == ["refs/heads/main"]
+
+
+def test_what_the_box_plants_in_its_git_changes_nothing_outside(repo):
+    bench = repo()
+    bench.box(
+        "echo 1 >> a.txt; git commit -qam one; git config core.fsmonitor 'touch /tmp/never'; "
+        "echo '#!/bin/sh' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; mkdir -p .git/info; "
+        "echo '* filter=x' > .git/info/attributes; git replace HEAD HEAD~1; mkdir -p .git/objects/info; "
+        "echo /etc > .git/objects/info/alternates; git rev-parse HEAD > .git/shallow"
+    )
+    before = bench.read(".git/config")
+    files, history = bench.gate()
+    refused = {i.path for i in files.refused}
+    assert {".git/config", ".git/hooks/post-commit", ".git/info/attributes", ".git/objects/info/alternates"} <= refused
+    assert any(p.startswith(".git/refs/replace") for p in refused)
+    assert bench.read(".git/config") == before
+    assert not os.path.exists(f"{bench.root}/.git/hooks/post-commit")
+    assert not os.path.exists(f"{bench.root}/.git/shallow")
+    assert history.moved or history.refused
+
+
+def bundle(bench, data):
+    path = f"{bench.layer.upper}/.git/ringfence.bundle"
+    if os.path.exists(path):
+        os.unlink(path)
+    if isinstance(data, bytes):
+        with open(path, "wb") as stream:
+            stream.write(data)
+    else:
+        data(path)
+
+
+def good_bundle(bench):
+    request = bench.tree.bundle_request(bench.layer)
+    bench.box(" ".join(f"'{w}'" for w in request.argv))
+    with open(f"{bench.layer.upper}/.git/ringfence.bundle", "rb") as stream:
+        return stream.read()
+
+
+def test_broken_bundles_are_refused_and_move_nothing(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one")
+    good = good_bundle(bench)
+    start = good.index(b"PACK")
+    bad = {
+        "cut": good[:-30],
+        "flipped": good[: start + 60] + bytes([good[start + 60] ^ 1]) + good[start + 61 :],
+        "no header": good[start:],
+        "no bundle": b"nonsense",
+        "empty": b"",
+        "filter": good.replace(b"# v2 git bundle\n", b"# v3 git bundle\n@filter=blob:none\n"),
+        "no end": b"# v2 git bundle\n" + b"-" * 5_000_000,
+        "a link": lambda p: os.symlink("/etc/passwd", p),
+        "a fifo": os.mkfifo,
+        "two names": lambda p: (open(p, "wb").close(), os.link(p, p + "2")),
+        "too large": lambda p: (open(p, "wb").close(), os.truncate(p, 600 * 1024 * 1024)),
+    }
+    for name, data in bad.items():
+        bundle(bench, data)
+        report = bench.tree.take_history(bench.layer, bench.rules, now=1)
+        assert not report.moved, name
+        assert report.refused or report.told_before, name
+        assert bench.git("log", "--format=%s") == "first\n"
+    bundle(bench, good)
+    assert names(bench.tree.take_history(bench.layer, bench.rules, now=1).moved) == ["refs/heads/main"]
+
+
+def test_without_a_bundle_the_objects_are_missing_and_nothing_moves(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one")
+    report = bench.tree.take_history(bench.layer, bench.rules, now=1)
+    assert "missing" in report.refused[0].reason
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mkdir -p '.git/refs/heads/-x'; git rev-parse HEAD > .git/refs/heads/-x/y",
+        "git rev-parse HEAD > '.git/refs/heads/a..b'",
+        "git rev-parse HEAD > $'.git/refs/heads/a\\nb'",
+        "echo nonsense > .git/refs/heads/main",
+        "echo 'ref: refs/heads/other' > .git/refs/heads/main",
+        "rm .git/refs/heads/main; ln -s /etc/passwd .git/refs/heads/main",
+        "rm .git/refs/heads/main; mkfifo .git/refs/heads/main",
+        "echo 'ref: ../../etc/passwd' > .git/HEAD",
+        "echo 'ref: refs/tags/x' > .git/HEAD",
+        "rm .git/HEAD; ln -s /etc/passwd .git/HEAD",
+        "head -c 5000000 /dev/zero > .git/packed-refs",
+    ],
+)
+def test_refs_that_git_would_not_write_are_refused(repo, script):
+    bench = repo()
+    bench.box(script + "; echo f > f", check=False)
+    files, history = bench.commit(), bench.tree.take_history(bench.layer, bench.rules, now=1)
+    assert names(history.refused) == ["HEAD"]
+    assert not history.moved
+    assert bench.read("f") == "f\n"
+    assert bench.git("log", "--format=%s") == "first\n"
+    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+    assert files.committed
+
+
+def test_a_tag_or_branch_may_not_point_to_something_else(repo):
+    bench = repo()
+    bench.box(
+        "git rev-parse HEAD^{tree} > .git/refs/heads/tree; echo f > f; git hash-object -w f > .git/refs/tags/blob"
+    )
+    request = bench.tree.bundle_request(bench.layer)
+    bench.box(" ".join(f"'{w}'" for w in request.argv) + " || true")
+    report = bench.tree.take_history(bench.layer, bench.rules, now=1)
+    assert not report.moved
+    assert report.refused
+
+
+def test_the_stash_stays_usable_in_the_layer(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one; echo 2 >> a.txt; git stash -q")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.box("git stash pop -q; tail -1 a.txt") == "2\n"
+
+
+def test_staged_work_survives_until_the_next_call(repo):
+    bench = repo()
+    bench.box("echo staged > s; git add s")
+    bench.gate()
+    assert bench.box("git status --porcelain") == "A  s\n"
+    bench.box("git commit -qm s")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.git("status", "--porcelain") == ""
+
+
+def test_a_stale_index_of_the_layer_never_reverts_a_persons_commit(repo):
+    bench = repo()
+    bench.box("git status; touch a.txt; git add a.txt; git status")
+    bench.write("person", "p\n")
+    bench.git("add", "person")
+    bench.git("commit", "-qm", "person")
+    bench.gate()
+    bench.box("echo x > x; git add x; git commit -qm agent")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.git("ls-files", "person") == "person\n"
+    assert bench.git("show", "--stat", "--format=%s").count("person") == 0
+
+
+def test_objects_handed_over_are_read_only_and_the_owners(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one")
+    bench.gate()
+    packs = os.listdir(f"{bench.root}/.git/objects/pack")
+    assert sorted(p.rpartition(".")[2] for p in packs) == ["idx", "pack"]
+    for name in packs:
+        info = os.stat(f"{bench.root}/.git/objects/pack/{name}")
+        assert stat.S_IMODE(info.st_mode) == 0o444
+        assert info.st_uid == os.stat(bench.root).st_uid
+    assert not os.path.exists(os.path.dirname(bench.layer.upper) + "/quarantine.git")
+
+
+def test_stale_lock_files_of_a_killed_git_do_not_block_the_next_call(repo):
+    bench = repo()
+    bench.box("touch .git/index.lock .git/refs/heads/main.lock .git/HEAD.lock")
+    bench.gate()
+    bench.box("echo 1 >> a.txt; git commit -qam one")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
