@@ -1,13 +1,10 @@
 """``ringfence init``: write a starting policy and fixtures that fit the repository, and trust them."""
 
 import argparse
-import getpass
 import os
-import time
 
 from ringfence.model.errors import PolicyError
-from ringfence.model.person import Person
-from ringfence.supervisor.paths import Paths, make_private
+from ringfence.supervisor.paths import Paths
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +19,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.policy.load import FILE_NAME, FIXTURES_NAME
     from ringfence.policy.policy import Policy
     from ringfence.policy.starting import detect, starting_fixtures, starting_policy
-    from ringfence.policy.trust import TrustStore
+    from ringfence.supervisor.trusting import this_person, trust
 
     root = os.path.realpath(args.directory)
     files = (os.path.join(root, FILE_NAME), os.path.join(root, FIXTURES_NAME))
@@ -42,8 +39,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     for path, content in zip(files, (text, fixtures), strict=True):
         _write_new(path, content)
     written = Policy.load(files[0])
-    person = Person(name=getpass.getuser(), uid=os.getuid(), how="terminal")
-    TrustStore(make_private(f"{paths.state}/trust")).trust(root, written.trust_digest, person, time.time_ns() // 1000)
+    trust(paths, root, written.trust_digest, this_person("peer"))
     print(f"wrote {files[0]}\nwrote {files[1]}")
     print(f"presets: {', '.join(presets)}; trusted as {written.trust_digest[:16]}")
     print("next: commit both files, then `ringfence check` and `ringfence why -- git push`")

@@ -1,14 +1,11 @@
 """``ringfence policy``: trust, presets, lint, schema, diff."""
 
 import argparse
-import getpass
 import os
 import sys
-import time
 
 from ringfence.model.errors import PolicyError
-from ringfence.model.person import Person
-from ringfence.supervisor.paths import Paths, make_private
+from ringfence.supervisor.paths import Paths
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +28,12 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
 def _trust(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.policy.in_force import find_policy
     from ringfence.policy.policy import Policy
-    from ringfence.policy.trust import TrustStore
     from ringfence.policy.widening import beyond_presets
+    from ringfence.supervisor.trusting import this_person, trust
 
     policy = Policy.load(args.policy or find_policy(os.getcwd()))
-    store = TrustStore(make_private(f"{paths.state}/trust"))
     if args.withdraw:
-        store.withdraw(policy.root)
+        trust(paths, policy.root, policy.trust_digest, this_person("peer"), withdraw=True)
         print(f"no longer trusted: {policy.root}")
         return 0
     print(f"repository  {policy.root}\ndigest      {policy.trust_digest}")
@@ -54,8 +50,8 @@ def _trust(args: argparse.Namespace, paths: Paths) -> int:
     if args.digest is None and not args.yes and not _agreed(policy.trust_digest):
         print("not trusted", file=sys.stderr)
         return 1
-    person = Person(name=getpass.getuser(), uid=os.getuid(), how="terminal")
-    store.trust(policy.root, policy.trust_digest, person, time.time_ns() // 1000)
+    asked = args.digest is None and not args.yes
+    trust(paths, policy.root, policy.trust_digest, this_person("terminal" if asked else "peer"))
     print("trusted")
     return 0
 

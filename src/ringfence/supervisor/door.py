@@ -25,6 +25,7 @@ from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.supervisor.paths import Paths
 from ringfence.supervisor.repository import Repository, read_repository
+from ringfence.supervisor.trusting import trust_body
 
 NOT_A_DIGEST = Sha256("0" * 64)
 CLOSED_CLASSES = frozenset({"prod", "production", "trusted_ci"})
@@ -143,11 +144,13 @@ class Door:
         (ack,) = self.recorder.append([Entry(kind=kind, time=self.now(), mission=mission, call=call, body=body)])
         return ack
 
-    def trust_policy(self, root: str, digest: Sha256, by: Person) -> None:
-        """Trust the policy file that stands at ``root`` now, if it has this digest; recorded first."""
-        body: record.Body = {"action": "trust", "root": root, "digest": digest, "by": by.name, "how": by.how}
-        self.note(EntryKind.POLICY, body)
-        self.trust.trust(root, digest, by, self.now())
+    def trust_policy(self, root: str, digest: Sha256, by: Person, *, withdraw: bool) -> None:
+        """Trust the policy with this trust digest at ``root``, or withdraw the trust; recorded first."""
+        self.note(EntryKind.POLICY, trust_body(root, digest, by, withdraw=withdraw))
+        if withdraw:
+            self.trust.withdraw(root)
+        else:
+            self.trust.trust(root, digest, by, self.now())
         with self._lock:
             self._cache.clear()
 

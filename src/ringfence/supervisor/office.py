@@ -106,7 +106,7 @@ class Office:
                 return self._status()
             case requests.Trust():
                 self.allow_control(caller, "policy trust")
-                self._door.trust_policy(request.root, Sha256(request.digest), caller.person)
+                self._door.trust_policy(request.root, Sha256(request.digest), caller.person, withdraw=request.withdraw)
                 return {"trusted": request.digest}
             case requests.Mission():
                 if request.action not in {"list", "show", "diff", "start"}:

@@ -15,6 +15,7 @@ from ringfence.model.ids import Micros, Sha256
 from ringfence.policy.policy import Policy
 from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import HostReport, probe_host
+
 try:
     from ringfence.sandbox.smoke import SmokeReport, run_smoke
 except ImportError:

@@ -23,7 +23,7 @@ def recover(*, door: Door, state: str) -> None:
         try:
             told = Worktree.open(root, state).recover()
         except (RingfenceError, OSError) as error:
-            print(f"recovery of {ascii(root)} failed: {error}", file=sys.stderr, flush=True)
+            print(f"recovery of {root!a} failed: {error}", file=sys.stderr, flush=True)
             continue
         if told:
             door.note(

@@ -48,6 +48,7 @@ class Trust(_Request, tag="trust"):
 
     root: str
     digest: str
+    withdraw: bool = False
 
 
 class Mission(_Request, tag="mission"):

@@ -18,7 +18,7 @@ from ringfence.model.box import BoxPlan, Control, Execution, Layer
 from ringfence.model.call import Argv, Context, ShellLine, ToolCall
 from ringfence.model.entry import Ack, EntryKind
 from ringfence.model.errors import BoxError, RingfenceError
-from ringfence.model.ids import MissionId, Sha256
+from ringfence.model.ids import Micros, MissionId, Sha256
 from ringfence.model.person import Person
 from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
@@ -35,6 +35,9 @@ from ringfence.supervisor.hidden import Hidden
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
+
+FACTS_FRESH = 30_000_000
+"""Microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,7 @@ class Runner:
         self._state = state
         self._new_id = new_id
         self._hidden = Hidden()
+        self._known_facts: dict[tuple[str, tuple[str, ...]], tuple[Micros, HostFacts]] = {}
         self._busy: dict[str, threading.Lock] = {}
         self._busy_lock = threading.Lock()
 
@@ -195,8 +199,15 @@ class Runner:
         )
 
     def _facts(self, policy: Policy) -> HostFacts:
-        path = ":".join((*policy.trusted_directories, *STANDARD_PATH))
-        return gather_host_facts(self._state, path=path, trees=(str(policy.root),))
+        """Facts of the host for this policy, looked up anew every half minute: toolchains come and go with people."""
+        key = (str(policy.root), policy.trusted_directories)
+        at, facts = self._known_facts.get(key, (Micros(0), None))
+        now = self._door.now()
+        if facts is None or not 0 <= now - at < FACTS_FRESH:
+            path = ":".join((*policy.trusted_directories, *STANDARD_PATH))
+            facts = gather_host_facts(self._state, path=path, trees=(str(policy.root),))
+            self._known_facts[key] = (now, facts)
+        return facts
 
     def _carry_out(
         self, plan: BoxPlan, tree: Worktree, caller: Caller, output: tuple[int, int, int], controls: tuple[Control, ...]
