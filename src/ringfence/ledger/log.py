@@ -30,7 +30,6 @@ MAX_GROUP_BYTES = 1024 * 1024
 WAIT_SECONDS = 10.0
 STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
-_LONGEST_HEADER = 8192
 
 
 class Scrubber(Protocol):
@@ -357,7 +356,7 @@ class Ledger:
         """Make sure that there is room. Where the disk is full, new intents are refused and the reserve is for the rest."""
         need = _bytes(batch)
         try:
-            if self._segment.offset + need > self._settings.segment_bytes and self._segment.offset > _LONGEST_HEADER:
+            if self._segment.offset + need > self._settings.segment_bytes and self._state.size > self._segment.first:
                 self._roll()
             while self._segment.room < need + self._settings.window_bytes // 2:
                 self._segment.extend()

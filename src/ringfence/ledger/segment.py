@@ -79,6 +79,11 @@ class Segment:
         return cls(path=path, fd=fd, offset=offset, zeroed=os.fstat(fd).st_size, window=window)
 
     @property
+    def first(self) -> int:
+        """Number of its first record, by its name."""
+        return int(os.path.basename(self.path)[:20])
+
+    @property
     def room(self) -> int:
         """Bytes that can be written without asking the file system for space."""
         return self.zeroed - self.offset
