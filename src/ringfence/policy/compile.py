@@ -39,7 +39,7 @@ class Scoped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class Command:
     """One command rule in its scope. ``tier`` is what counts after ceilings; ``rest`` the prefix after the program."""
 
-    __slots__ = ("place", "program", "rest", "rule", "scope", "tier")
+    __slots__ = ("has_path", "place", "program", "rest", "rule", "scope", "tier")
 
     def __init__(self, rule: CommandRule, scope: Scope, tier: Tier) -> None:
         self.rule = rule
@@ -47,6 +47,7 @@ class Command:
         self.tier = tier
         self.rest = rule.prefix[1:]
         self.program = rule.prefix[0]
+        self.has_path = any("/" in first for first in rule.prefix[0])
         self.place = place(rule.at)
 
 
@@ -70,12 +71,14 @@ class Compiled:
         "aliases",
         "assignable",
         "by_name",
+        "by_path",
         "default",
         "default_place",
         "deny_absolute",
         "deny_written",
         "directories",
         "hidden",
+        "local_variables",
         "locked",
         "network",
         "network_off",
@@ -107,6 +110,8 @@ class Compiled:
 
     def _compile_commands(self) -> None:
         self.by_name: dict[str, list[Command]] = {}
+        self.by_path: list[Command] = []
+        """Rules whose program is a glob over paths (``./scripts/*``)."""
         self.substrings: list[tuple[str, Scope, Place]] = []
         self.aliases: dict[str, set[str]] = {}
         directories = list(STANDARD_DIRECTORIES)
@@ -127,6 +132,9 @@ class Compiled:
     def _index(self, command: Command) -> None:
         by_name = self.by_name
         for first in command.program:
+            if "/" in first and "*" in first:
+                self.by_path.append(command)
+                continue
             base = first.rpartition("/")[2]
             by_name.setdefault(base, []).append(command)
             if "/" not in first and first in self.aliases:
@@ -183,6 +191,7 @@ class Compiled:
         self.patterns: list[tuple[PatternRule, Scope]] = []
         self.network_off: list[tuple[At, Scope]] = []
         self.assignable: set[str] = set()
+        self.local_variables = False
         defaults: list[tuple[Tier, Document]] = []
         locked = False
         for scoped in self.scopes:
@@ -201,6 +210,7 @@ class Compiled:
                 self.network_off.append((document.network_off, scoped.scope))
             if not locked:
                 self.assignable.update(document.process.env_assign)
+                self.local_variables = self.local_variables or document.process.env_local
             locked = locked or "process" in document.locked
             if document.default is not None:
                 defaults.append((document.default, document))

@@ -73,10 +73,15 @@ def push_targets(words: tuple[str, ...], context: Context) -> tuple[tuple[str | 
     operands = [word for word in words if not word.startswith("-")]
     if any(word.startswith("-") and word not in _SAFE_PUSH_OPTIONS for word in words):
         return (None,), operands[0] if operands else None
-    names = [name for name, _ in context.remotes]
-    remote = operands[0] if operands else (names[0] if len(names) == 1 else None)
+    remote = operands[0] if operands else only_remote(context)
     branches = tuple(_destination(spec, context) for spec in operands[1:])
     return branches or (context.branch,), remote
+
+
+def only_remote(context: Context) -> str | None:
+    """The remote that git takes when none is named: known where there is just one."""
+    names = [name for name, _ in context.remotes]
+    return names[0] if len(names) == 1 else None
 
 
 def _destination(spec: str, context: Context) -> str | None:

@@ -126,6 +126,8 @@ class ProcessRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     env_pass: tuple[str, ...] = ()
     env_assign: tuple[str, ...] = ()
     env_set: tuple[tuple[str, str], ...] = ()
+    env_local: bool = False
+    """Whether a line may set lowercase variables of its own, which are not exported."""
 
 
 class Root(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -1,5 +1,7 @@
 """Every simple command of a line, one by one: rules, wrappers, options, directories, assignments. Pure."""
 
+from collections.abc import Sequence
+
 from ringfence.model.call import Context
 from ringfence.model.decision import Place, Reason
 from ringfence.model.facts import PathKind
@@ -7,8 +9,9 @@ from ringfence.model.ids import RuleId
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy import protected
 from ringfence.policy.compile import Command, Compiled, place
-from ringfence.policy.conditions import Circumstances, holds, push_targets
+from ringfence.policy.conditions import Circumstances, holds, only_remote, push_targets
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
+from ringfence.policy.globs import PathPattern, split
 from ringfence.policy.match import has_argument, match_prefix
 from ringfence.policy.path_judge import PathJudge, PathUse
 from ringfence.policy.prepare import Prepared, PreparedCommand
@@ -17,6 +20,7 @@ from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Assignment, SimpleCommand
 
 _BUILTIN = Place(file="builtin")
+_EXPLICIT = frozenset({"rule", "protected", "hidden", "floor", "fault"})
 
 
 class CommandJudge:
@@ -85,15 +89,26 @@ class CommandJudge:
             return [*reasons, self.default("unexplained", command.words[0].raw, why, _span(command))]
         opinion, allows = self._opinion(prepared)
         reasons += opinion
-        lent = command.is_wrapper and command.wraps
+        lent = bool(command.is_wrapper and command.wraps)
+        if command.covered:
+            # Its starter's rule speaks for it; here only what denies or asks by name is looked at.
+            reasons += [*self._written(prepared), *self._paths_of(prepared, allows)]
+            return [reason for reason in reasons if reason.kind in _EXPLICIT]
         if not opinion and not lent:
             reasons.append(self.default("default", prepared.joined, "no rule covers this command", _span(command)))
         reasons += self._written(prepared)
-        reasons += self._concerns(prepared, allows, lent=bool(lent))
+        reasons += self._concerns(prepared, allows, lent=lent)
         reasons += self._directories(prepared)
-        for use in prepared.uses:
-            reasons += self._paths.judge(use)
+        reasons += self._paths_of(prepared, allows)
         return reasons
+
+    def _paths_of(self, prepared: PreparedCommand, allows: list[tuple[Command, int]]) -> list[Reason]:
+        found: list[Reason] = []
+        for use in prepared.uses:
+            if use.asked is None and use.access == "read" and any("unknown" in rule.rule.grants for rule, _ in allows):
+                continue  # the rule leaves reading of what is not known beforehand to the box's view
+            found += self._paths.judge(use)
+        return found
 
     def _opinion(self, prepared: PreparedCommand) -> tuple[list[Reason], list[tuple[Command, int]]]:
         """The reasons of the rules that speak about a command; the allowing rules and how many words each names."""
@@ -102,7 +117,9 @@ class CommandJudge:
         allows: list[tuple[Command, int]] = []
         name = command.words[0].text
         base = name.rpartition("/")[2] if "/" in name else name
-        rules = self._compiled.by_name.get(base)
+        rules: Sequence[Command] = self._compiled.by_name.get(base, ())
+        if base is not name and self._compiled.by_path:
+            rules = [*rules, *self._compiled.by_path]
         if base == "ringfence" or (base.startswith("python") and prepared.texts[1:3] == ("-m", "ringfence")):
             found += self._own(prepared)
         if not rules:
@@ -117,11 +134,11 @@ class CommandJudge:
             if rule.tier is Tier.ALLOW:
                 if barred:
                     continue
-                if covers is None or "/" in rule.program[0]:
+                if covers is None or rule.has_path:
                     covers = self._is_program(rule, prepared)
                 if not covers:
                     continue
-            if not self._applies(rule, prepared):
+            if not self._applies(rule, prepared, length):
                 continue
             if rule.tier is Tier.ALLOW:
                 allows.append((rule, length))
@@ -135,13 +152,15 @@ class CommandJudge:
             found.append(self.default("default", prepared.joined, f"{why}; no allow rule reaches it", _span(command)))
         return found, allows
 
-    def _applies(self, rule: Command, prepared: PreparedCommand) -> bool:
+    def _applies(self, rule: Command, prepared: PreparedCommand, length: int) -> bool:
         strict = rule.tier is not Tier.ALLOW
         written = rule.rule
-        if written.unless_args and has_argument(written.unless_args, prepared.texts[1:], unknown=not strict):
-            return False
-        if written.any_args and not has_argument(written.any_args, prepared.texts[1:], unknown=strict):
-            return False
+        if written.unless_args or written.any_args:
+            arguments = prepared.arguments(length)
+            if written.unless_args and has_argument(written.unless_args, arguments, unknown=not strict):
+                return False
+            if written.any_args and not has_argument(written.any_args, arguments, unknown=strict):
+                return False
         return written.when is None or holds(written.when, self._circumstances(prepared), unknown=strict)
 
     def _circumstances(self, prepared: PreparedCommand) -> Circumstances:
@@ -156,9 +175,9 @@ class CommandJudge:
                     branches = (None,)
                 else:
                     branches, remote = push_targets(tuple(str(text) for text in texts[2:]), self._context)
-            elif len(texts) > 2 and texts[1] in {"fetch", "pull", "ls-remote"}:
+            elif len(texts) > 1 and texts[1] in {"fetch", "pull", "ls-remote"}:
                 operands = [text for text in texts[2:] if text is None or not text.startswith("-")]
-                remote = operands[0] if operands else None
+                remote = operands[0] if operands else only_remote(self._context)
         cwd = self._relative(prepared.bases[0]) if len(prepared.bases) == 1 and prepared.bases[0] else ""
         return Circumstances(context=self._context, cwd=cwd, branches=branches, remote=remote, own_repository=own)
 
@@ -173,7 +192,7 @@ class CommandJudge:
             if fact is None or fact.kind is not PathKind.DIRECTORY:
                 return False
             real = f"{fact.real.rstrip('/')}/{name.rpartition('/')[2]}"
-            if any(normal(join(self._index.facts.root, path)) == real for path in paths):
+            if any(self._is_at(path, real) for path in paths):
                 return True
             trusted = fact.real in self._compiled.directories
             return trusted and len(paths) < len(rule.program)
@@ -185,6 +204,16 @@ class CommandJudge:
         # A program found inside the tree is the agent's own text, whatever its name.
         return not self._paths.inside(real_program) or any(
             within(real_program, folder) for folder in self._compiled.directories
+        )
+
+    def _is_at(self, path: str, real: str) -> bool:
+        """Whether a rule's program path, exact or a glob, is where this program lies."""
+        if "*" not in path:
+            return normal(join(self._index.facts.root, path)) == real
+        root = self._index.facts.root
+        inside = within(real, root) and not path.startswith("/")
+        return PathPattern(path).matches(split(real[len(root) :] if inside else real), loose=False) and (
+            inside or path.startswith("/")
         )
 
     def _own(self, prepared: PreparedCommand) -> list[Reason]:
@@ -272,7 +301,8 @@ class CommandJudge:
             return True
         essential = prepared.understood.essential
         named = essential[:length] if essential else range(length)
-        return bool(concern.words) and all(word in named for word in concern.words)
+        # Naming the program alone says nothing about what it reads from standard input.
+        return any(concern.words) and all(word in named for word in concern.words)
 
     def _network(self, prepared: PreparedCommand) -> list[Reason]:
         """What an allowed command that connects meets: the network rules for the hosts on the line.
@@ -315,10 +345,17 @@ class CommandJudge:
         return found
 
     def _assignment(self, assignment: Assignment) -> list[Reason]:
-        if assignment.name in self._compiled.assignable or _is_loop_variable(assignment):
+        if assignment.name in self._compiled.assignable or self._is_local(assignment):
             return []
         why = f"sets `{show(assignment.name, 60)}`, which `process.env.assign` does not list"
         return [self.default("option", assignment.name, why, (assignment.start, assignment.end))]
+
+    def _is_local(self, assignment: Assignment) -> bool:
+        """A variable of the line alone: not exported, and of no name that a program reads from its environment."""
+        name = assignment.name
+        if not name.islower() or name.endswith("_proxy") or name.startswith("npm_"):
+            return False
+        return assignment.scope == "loop" or (assignment.scope == "shell" and self._compiled.local_variables)
 
     def _relative(self, path: str) -> str:
         root = self._index.facts.root
@@ -350,14 +387,6 @@ def _moved(reason: Reason, where: Place) -> Reason:
 
 def _span(command: SimpleCommand) -> tuple[int, int]:
     return (command.start, command.end)
-
-
-def _is_loop_variable(assignment: Assignment) -> bool:
-    """``for f in …``: not exported, and no name that the shell or a program on the box's short environment reads."""
-    name = assignment.name
-    if assignment.scope != "loop" or not name.islower():
-        return False
-    return not name.endswith("_proxy") and not name.startswith("npm_")
 
 
 def _words_text(command: SimpleCommand, words: tuple[int, ...]) -> str:

@@ -6,6 +6,7 @@ from ringfence.model.tier import Tier
 from ringfence.policy.compile import Command
 from ringfence.policy.globs import text_matches
 
+_GLOB = frozenset("*?[")
 Texts = Sequence[str | None]
 """Words after quote removal; None where the value is not known before the command runs."""
 
@@ -102,9 +103,9 @@ def has_argument(wanted: Sequence[str], texts: Texts, *, unknown: bool) -> bool:
     for argument in wanted:
         if argument in known:
             return True
-        if argument.startswith("-") and "*" not in argument:
+        if argument.startswith("-") and not _GLOB.intersection(argument):
             if has_option(argument, known):
                 return True
-        elif "*" in argument and any(text_matches((argument,), text) for text in known):
+        elif _GLOB.intersection(argument) and any(text_matches((argument,), text) for text in known):
             return True
     return unknown and len(known) < len(texts)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.policy.facts_index import join
 from ringfence.policy.path_judge import PathUse
-from ringfence.policy.understanding import Understood, read_argv, read_line, understand
+from ringfence.policy.understanding import NOTHING, Understood, read_argv, read_line, understand
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleCommand, Word
 
@@ -29,6 +29,18 @@ class PreparedCommand(NamedTuple):
     program_folder: str | None
     elsewhere: tuple[str | None, ...] = ()
     """Other directories that it works in, absolute."""
+
+    def arguments(self, named: int) -> tuple[str | None, ...]:
+        """The words that a rule's prefix of ``named`` words does not name; values of options are never unknown options."""
+        understood = self.understood
+        front = set(understood.essential[:named]) if understood.essential else set(range(named))
+        return tuple(
+            [
+                ("" if text is None and number in understood.values else text)
+                for number, text in enumerate(self.texts)
+                if number not in front
+            ]
+        )
 
 
 class Prepared(NamedTuple):
@@ -81,7 +93,7 @@ class _Builder:
 
     def command(self, command: SimpleCommand) -> PreparedCommand:
         texts = tuple([None if word.dynamic else word.text for word in command.words])
-        understood = understand(command)
+        understood = understand(command) if command.words else NOTHING
         canonical = texts
         if understood.essential:
             canonical = tuple([texts[number] for number in understood.essential])

@@ -83,5 +83,8 @@ def _process(base: Document, own: Document) -> ProcessRules:
     values = {}
     for field in base.process.__struct_fields__:
         mine, below = getattr(own.process, field), getattr(base.process, field)
-        values[field] = below + mine if isinstance(mine, tuple) else (below if mine is None else mine)
+        if isinstance(mine, tuple):
+            values[field] = below + mine
+        else:
+            values[field] = below or mine if isinstance(mine, bool) else (below if mine is None else mine)
     return ProcessRules(**values)

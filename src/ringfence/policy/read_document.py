@@ -251,15 +251,20 @@ def _process(source: Source, node: Node | None) -> ProcessRules:
         return ProcessRules()
     keys = reading.fields(source, node, "process", (*_LIMITS, "env"))
     limits = {key: reading.integer(source, keys[key], key, minimum=1) for key in _LIMITS if key in keys}
-    env = reading.fields(source, keys["env"], "process.env", ("pass", "assign", "set")) if "env" in keys else {}
+    env = (
+        reading.fields(source, keys["env"], "process.env", ("pass", "assign", "set", "local")) if "env" in keys else {}
+    )
     names = {
         key: tuple(_variable(source, item, key) for item in reading.listed(source, env[key], key))
         for key in ("pass", "assign")
         if key in env
     }
+    local = reading.boolean(source, env["local"], "local") if "local" in env else False
     pairs = reading.pairs(source, env["set"], "set") if "set" in env else ()
     values = tuple((_variable(source, key, "set"), _value(source, value, key.text)) for key, value in pairs)
-    return ProcessRules(**limits, env_pass=names.get("pass", ()), env_assign=names.get("assign", ()), env_set=values)
+    return ProcessRules(
+        **limits, env_pass=names.get("pass", ()), env_assign=names.get("assign", ()), env_set=values, env_local=local
+    )
 
 
 def _variable(source: Source, node: Node, key: str) -> str:

@@ -35,11 +35,13 @@ def _speaks(document: Document, rule: CommandRule, example: str) -> bool:
         texts = prepared.texts
         if not texts or texts[0] is None or texts[0].rpartition("/")[2] not in names:
             continue
-        if not match_prefix(command, texts, prepared.canonical):
+        length = match_prefix(command, texts, prepared.canonical)
+        if not length:
             continue
-        if rule.unless_args and has_argument(rule.unless_args, texts[1:], unknown=False):
+        arguments = prepared.arguments(length)
+        if rule.unless_args and has_argument(rule.unless_args, arguments, unknown=False):
             continue
-        if rule.any_args and not has_argument(rule.any_args, texts[1:], unknown=False):
+        if rule.any_args and not has_argument(rule.any_args, arguments, unknown=False):
             continue
         return True
     return False

@@ -49,6 +49,8 @@ class Understood(NamedTuple):
     """Host and port; None where one is not known before it runs."""
     essential: tuple[int, ...] = ()
     """Indexes of the words without the options between program and subcommand; empty: all words."""
+    values: frozenset[int] = frozenset()
+    """Indexes of words that are values of options, and so no options themselves."""
     elsewhere: tuple[str | None, ...] = ()
     """Other directories that it works in (``git -C``)."""
 
@@ -81,7 +83,7 @@ def tables_version() -> str:
 
 def understand(command: SimpleCommand) -> Understood:
     """What the arguments of one command mean."""
-    if len(command.words) < 2 or command.words[0].dynamic:
+    if command.words[0].dynamic:
         return NOTHING
     reading = read_arguments(command)
     operands: list[Operand] = []
@@ -97,6 +99,7 @@ def understand(command: SimpleCommand) -> Understood:
         connects=connects or bool(reading.hosts),
         hosts=tuple(None if use.host is None else (use.host, use.port or DEFAULT_PORT) for use in reading.hosts),
         essential=reading.essential if len(reading.essential) < len(command.words) else (),
+        values=frozenset([word for option in reading.options for word in option.words[1:]]),
         elsewhere=_elsewhere(reading),
     )
 
