@@ -12,17 +12,20 @@ from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
 from ringfence.model.ports import Recorder
+from ringfence.promotion.blast.measure import measure
 from ringfence.promotion.change import Reader, base_file
+from ringfence.promotion.decide import outcome_of
 from ringfence.promotion.evidence import Evidence, read_evidence, read_folder
 from ringfence.promotion.findings import Finding, Outcome, finding
 from ringfence.promotion.gates import Question, TokenUse, ask
-from ringfence.promotion.gather import gather
+from ringfence.promotion.gather import gather, without
 from ringfence.promotion.objects import BadObject
 from ringfence.promotion.policy import POLICY_PATH, Policy, parse_policy
 from ringfence.promotion.repository import Repository
+from ringfence.promotion.scan import scan_change
 from ringfence.promotion.strict import Malformed
 from ringfence.promotion.trust import Trust, parse_trust
-from ringfence.promotion.verdict import Verdict
+from ringfence.promotion.verdict import Verdict, unique
 
 
 def check(
@@ -84,13 +87,7 @@ class _Asked:
 def _check(asked: _Asked) -> Verdict:
     with Repository(asked.repo, objects=asked.objects) as opened:
         base_id, head_id = opened.resolve(asked.base), opened.resolve(asked.head)
-        reader = Reader(
-            commit=opened.commit,
-            tree=opened.tree,
-            blob=opened.blob,
-            size=opened.size,
-            merge_bases=opened.merge_bases,
-        )
+        reader = _reader(opened)
         raw = _policy_bytes(base_id, reader)
         policy = parse_policy(raw)
         between = opened.commits_between(base_id, head_id, policy.limits.commits)
@@ -108,6 +105,46 @@ def _check(asked: _Asked) -> Verdict:
             problems=tuple(problems),
         )
         return ask(question, reader)
+
+
+def blast(repo: str, base: str, head: str) -> Verdict:
+    """The blast radius alone, against the base's limits; for a person's own machine. It is no check and proves nothing."""
+    now = int(time.time())
+    try:
+        with Repository(repo) as opened:
+            base_id, head_id = opened.resolve(base), opened.resolve(head)
+            reader = _reader(opened)
+            policy = parse_policy(_policy_bytes(base_id, reader))
+            between = opened.commits_between(base_id, head_id, policy.limits.commits)
+            change = gather(base_id, head_id, between, reader, limit=policy.limits.commits)
+            found, numbers = measure(without(change, policy.evidence_file), policy)
+            found.extend(scan_change(change, reader))
+    except BadObject as error:
+        return _refusal([finding("repository.unreadable", str(error), "the repository")], now)
+    except Malformed as error:
+        return _refusal([finding("policy.unreadable", str(error), POLICY_PATH)], now)
+    limits = policy.limits
+    return Verdict(
+        outcome=outcome_of(found),
+        reasons=unique(found),
+        numbers=numbers,
+        limits={name: getattr(limits, name) for name in limits.__struct_fields__},
+        base=base_id,
+        head=head_id,
+        checked_at=now,
+        dry_run=True,
+        headline="within the base's limits" if not found else "beyond the base's limits",
+    )
+
+
+def _reader(opened: Repository) -> Reader:
+    return Reader(
+        commit=opened.commit,
+        tree=opened.tree,
+        blob=opened.blob,
+        size=opened.size,
+        merge_bases=opened.merge_bases,
+    )
 
 
 def _policy_bytes(base: str, reader: Reader) -> bytes:

@@ -20,7 +20,11 @@ TestedCommit = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A proved identity, and what statements of its run must say."""
+    """A proved identity, and what statements of its run must say.
+
+    ``run_id`` is empty for a token of a GitLab child pipeline: then ``invocation`` is only the beginning, and the
+    statements name the run.
+    """
 
     platform: str
     issuer: str
@@ -111,7 +115,8 @@ def _read_identity(token: _Token) -> Identity | None:
             invocation = f"{server}/{text['repository']}/actions/runs/{run_id}/attempts/{text['run_attempt']}"
             builder, actor = f"{server}/{text['job_workflow_ref']}", text["actor"]
         case "gitlab":
-            run_id = text["pipeline_id"]
+            # The token of a child pipeline vouches for statements that its parent made in the same project.
+            run_id = "" if claims.get("pipeline_source") == "parent_pipeline" else text["pipeline_id"]
             invocation = f"{issuer}/{text['project_path']}/-/pipelines/{run_id}"
             builder, actor = f"https://{text['ci_config_ref_uri']}", text["user_login"]
         case "buildkite":
@@ -120,7 +125,8 @@ def _read_identity(token: _Token) -> Identity | None:
             builder, actor = f"https://buildkite.com/{text['organization_slug']}/{pipeline}", text["agent_id"]
     issued = claims.get("iat")
     token_id = text["jti"]
-    if text.missing or not run_id or not isinstance(issued, int):
+    child = claims.get("pipeline_source") == "parent_pipeline" and token.issuer.platform == "gitlab"
+    if text.missing or not (run_id or child) or not isinstance(issued, int):
         return None
     return Identity(
         platform=token.issuer.platform,

@@ -38,6 +38,8 @@ _TEST_IBANS = frozenset(
 )
 
 VALID_NUMBERS = 3
+_NEAR = 120
+"""Bytes around an address in which the rest of the record is looked for."""
 ROWS_TOGETHER = 3
 MAILS_ALONE = 12
 """Distinct mail addresses of real-looking domains in one file that need no other detail to count."""
@@ -137,15 +139,14 @@ def _national(text: bytes) -> set[str]:
 
 
 def _rows(text: bytes) -> set[str]:
-    """Lines that hold a person's address and a phone, a card or a birth date: a record, not a mention."""
+    """People whose address stands close to a phone, a card or a birth date: a record, not a mention."""
     rows = set()
     header_has_birth = bool(_BIRTH.search(text[:400]))
-    for line in text.split(b"\n"):
-        if b"@" not in line or len(line) > 4096:
+    for match in _MAIL.finditer(text):
+        mail = match.group().decode("latin-1").casefold()
+        if mail in rows or not _is_person(mail):
             continue
-        mail = next((m for x in _MAIL.finditer(line) if _is_person(m := x.group().decode("latin-1").casefold())), None)
-        if mail and (
-            _PHONE.search(line) or header_has_birth or any(_is_card(_digits(m.group())) for m in _CARD.finditer(line))
-        ):
+        near = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
+        if header_has_birth or _PHONE.search(near) or any(_is_card(_digits(m.group())) for m in _CARD.finditer(near)):
             rows.add(mail)
     return rows

@@ -1,5 +1,7 @@
 """Gate 3: what the trusted pipeline says it did, held against who it is and against the pinned commit. Pure."""
 
+from dataclasses import replace
+
 from ringfence.promotion.claim import Claim
 from ringfence.promotion.decide import TrustedRun
 from ringfence.promotion.findings import Finding, finding
@@ -19,6 +21,7 @@ def check_rerun(
         said = f"{len(statements.provenance)} provenance statements, exactly one is asked"
         return TrustedRun.NOT_RUN, [finding("ci.not_run", said, _WHERE)]
     provenance = statements.provenance[0]
+    identity = _of_parent(identity, provenance)
     found.extend(_check_run(provenance, identity, max_age))
     if claim is not None and claim.trusted_ci_run_id != identity.run_id:
         said = (
@@ -32,6 +35,14 @@ def check_rerun(
         return TrustedRun.OTHER_SHA, found
     state, more = _check_results(statements.results, commit, policy)
     return state, [*found, *more]
+
+
+def _of_parent(identity: Identity, provenance: Provenance) -> Identity:
+    """For a child pipeline's token: the parent's run, as the bound statements name it in the token's own project."""
+    run_id = provenance.invocation.removeprefix(identity.invocation)
+    if identity.run_id or not run_id.isdigit() or not run_id.isascii():
+        return identity
+    return replace(identity, run_id=run_id, invocation=provenance.invocation)
 
 
 def _check_run(provenance: Provenance, identity: Identity, max_age: int) -> list[Finding]:
