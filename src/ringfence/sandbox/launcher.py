@@ -283,6 +283,11 @@ class Launcher:
         box.started()
         return box
 
+    def kill_all(self, reason: str) -> None:
+        """End every running box; returns at once, each one's ``wait`` tells when it is gone."""
+        for box in list(self._boxes):
+            box.kill(reason)
+
     def close(self) -> None:
         """End every box and the launcher; returns when the process is gone."""
         with self._lock:

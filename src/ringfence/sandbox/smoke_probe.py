@@ -40,7 +40,7 @@ def escalation() -> list[str]:
     except OSError:
         pass  # as it must be
     try:
-        done = subprocess.run(["sudo", "-n", "true"], capture_output=True, timeout=5, check=False)  # noqa: S607  whichever is found
+        done = subprocess.run(["sudo", "-n", "true"], capture_output=True, timeout=5, check=False)
         got += ["sudo"] if done.returncode == 0 else []
     except OSError:
         pass  # not even there
@@ -81,17 +81,14 @@ def nesting() -> list[str]:
     return got + ([] if limit == b"0" else [f"max_user_namespaces {limit.decode()}"])
 
 
-def writes(places: list[str]) -> list[str]:
-    """Places outside the worktree and the private ones that could be written."""
-    done = []
+def write(places: list[str]) -> None:
+    """Try to write where nothing may be written; whether anything arrived is looked at from outside."""
     for place in places:
         try:
             with open(place, "w", encoding="ascii") as file:
                 file.write("written by the smoke test")
-            done.append(place)
         except OSError:
             continue
-    return done
 
 
 def rename_attack(tree: str) -> None:
@@ -108,7 +105,7 @@ def stay_behind() -> None:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.execv("/bin/sleep", ["sleep", "30"])  # noqa: S606  on purpose without a shell
+            os.execv("/bin/sleep", ["sleep", "30"])
         os._exit(0)
     os.wait()
 
@@ -124,10 +121,10 @@ def main() -> None:
         "sockets": sockets(planted["sockets"]),
         "shadow": ["/etc/shadow"] if _read("/etc/shadow") else [],
         "nesting": nesting(),
-        "writes": writes([planted["victim"], "/etc/smoke", "/usr/smoke", "/smoke"]),
         "processes": [str(pid) for pid in planted["pids"] if pid in _pids()],
         "descriptors": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 3],
     }
+    write([planted["victim"], "/etc/smoke", "/usr/smoke", "/smoke"])
     rename_attack(planted["tree"])
     _read(os.path.expanduser("~/.ssh/id_rsa"))
     stay_behind()

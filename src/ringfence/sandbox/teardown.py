@@ -1,0 +1,214 @@
+"""Teardown: removes what boxes left (processes, control groups, layers, views), also after every part was killed.
+
+Ledger, evidence and undo journals stay. Work in a layer that was not committed refuses the removal of that layer,
+unless its mission is discarded by name. Mounts and namespaces live in a box's own processes and end with them.
+"""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import MissionId
+from ringfence.sandbox.inner import groups
+from ringfence.sandbox.inner.tree import below
+from ringfence.sandbox.launcher import Launcher
+from ringfence.sandbox.worktree import layers, state
+from ringfence.sandbox.worktree.tree import Worktree
+
+SCRATCH = re.compile(r"(view|smoke|probe)[.-].+")
+TITLE = b"box-init"
+GONE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeardownReport:
+    """What was removed, what could not be, and which missions were left alone because of uncommitted work."""
+
+    removed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Nothing of any box is left."""
+        return not self.left and not self.refused
+
+
+@dataclass(slots=True)
+class _Work:
+    state: str
+    discard: frozenset[str]
+    dry_run: bool
+    removed: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def teardown(
+    state_dir: str, *, discard: Sequence[str] = (), dry_run: bool = False, launcher: Launcher | None = None
+) -> TeardownReport:
+    """Remove all that boxes of this user left below ``state_dir`` and on the host.
+
+    ``discard`` names missions whose uncommitted work is given up; ``dry_run`` only tells. Running boxes of ``launcher``
+    are ended first. Never raises for one thing that resists: it is listed in ``left``.
+    """
+    work = _Work(state=os.path.realpath(state_dir), discard=frozenset(discard), dry_run=dry_run)
+    if launcher is not None and not dry_run:
+        launcher.kill_all("torn down")
+        _wait_for_boxes(launcher)
+    _processes(work)
+    _control_groups(work)
+    _missions(work)
+    _scratch(work)
+    return TeardownReport(removed=tuple(work.removed), left=tuple(work.left), refused=tuple(work.refused))
+
+
+def _wait_for_boxes(launcher: Launcher) -> None:
+    deadline = time.monotonic() + GONE_SECONDS
+    while len(below(launcher.pid)) > 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def orphans() -> tuple[int, ...]:
+    """Launchers and boxes of this user whose supervisor is gone, with everything below them."""
+    found = []
+    for pid in _own_titled():
+        parent = _parent(pid)
+        if parent > 1 and (_title(parent) == TITLE or _may_launch(parent)):
+            continue  # a box with its launcher, or a launcher with its supervisor
+        found += below(pid)
+    return tuple(found)
+
+
+def _processes(work: _Work) -> None:
+    pids = orphans()
+    for pid in pids:
+        if not work.dry_run:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+    deadline = time.monotonic() + GONE_SECONDS
+    for pid in pids:
+        while not work.dry_run and _alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        (work.left if not work.dry_run and _alive(pid) else work.removed).append(f"process {pid}")
+
+
+def _control_groups(work: _Work) -> None:
+    for parent in dict.fromkeys(groups.parents()):
+        before = groups.stale(parent, remove=False)
+        left = [] if work.dry_run or not before else groups.stale(parent, remove=True)
+        work.left += [f"control group {folder}" for folder in left]
+        work.removed += [f"control group {folder}" for folder in before if folder not in left]
+
+
+def _missions(work: _Work) -> None:
+    missions = f"{work.state}/missions"
+    for name in sorted(os.listdir(missions)) if os.path.isdir(missions) else []:
+        folder = f"{missions}/{name}"
+        if os.path.isdir(f"{folder}/upper") or os.path.isdir(f"{folder}/middle") or os.path.isdir(f"{folder}/work"):
+            _mission(work, name, folder)
+    carried = f"{work.state}/repositories"
+    for key in sorted(os.listdir(carried)) if os.path.isdir(carried) else []:
+        for name in sorted(os.listdir(f"{carried}/{key}")):
+            if name.startswith("carried-"):
+                _remove(work, f"{carried}/{key}/{name}")
+    _remove(work, f"{work.state}/homes")
+
+
+def _mission(work: _Work, name: str, folder: str) -> None:
+    if name not in work.discard:
+        waiting = _uncommitted(work.state, name, folder)
+        if waiting:
+            work.refused.append(f"mission {name}: {waiting}")
+            return
+    for part in ("upper", "work", "middle", "kept-ignored"):
+        _remove(work, f"{folder}/{part}")
+    if not work.dry_run and os.path.lexists(f"{folder}/layer.state"):
+        os.unlink(f"{folder}/layer.state")
+
+
+def _uncommitted(state_dir: str, name: str, folder: str) -> str:
+    """Why the mission's layer may not be removed yet; empty when it may. What cannot be told counts as work."""
+    try:
+        if not os.path.isdir(f"{folder}/upper") or not os.listdir(f"{folder}/upper"):
+            return ""
+        record = state.load(folder)
+        if record is None:
+            return "its layer has no record, so what it holds cannot be told"
+        tree = Worktree.open(os.fsdecode(record.root), state_dir)
+        changes = [c for c in tree.changes(tree.layer(MissionId(name))) if not c.ignored and not c.internal]
+    except (RingfenceError, OSError) as fault:
+        return fault.what if isinstance(fault, RingfenceError) else f"{fault.strerror}: {fault.filename!r}"
+    return f"{len(changes)} uncommitted change(s)" if changes else ""
+
+
+def _scratch(work: _Work) -> None:
+    for name in sorted(os.listdir(work.state)) if os.path.isdir(work.state) else []:
+        if SCRATCH.fullmatch(name):
+            _remove(work, f"{work.state}/{name}")
+
+
+def _remove(work: _Work, path: str) -> None:
+    if not os.path.lexists(path):
+        return
+    if not work.dry_run:
+        try:
+            layers.remove_tree(path)
+        except OSError:
+            work.left.append(path)
+            return
+    work.removed.append(path)
+
+
+def _own_titled() -> Iterable[int]:
+    uid = os.geteuid()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            if _title(int(name)) == TITLE and (uid == 0 or _uid(int(name)) == uid):
+                yield int(name)
+        except OSError:
+            continue
+
+
+def _title(pid: int) -> bytes:
+    """The name as it is in ``comm``: a box's programs are in namespaces of their own and cannot be parents here."""
+    return _read(f"/proc/{pid}/comm").strip()
+
+
+def _may_launch(pid: int) -> bool:
+    """A launcher's parent is the supervisor, some Python that is alive, or the bubblewrap between the two."""
+    program = _read(f"/proc/{pid}/cmdline").split(b"\0")[0].rpartition(b"/")[2]
+    return _alive(pid) and (b"python" in program or program == b"bwrap")
+
+
+def _parent(pid: int) -> int:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _uid(pid: int) -> int:
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return -1
+
+
+def _alive(pid: int) -> bool:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return bool(fields) and fields[0] not in {b"Z", b"X"}
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(65536)
+    except OSError:
+        return b""

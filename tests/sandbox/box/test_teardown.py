@@ -1,0 +1,80 @@
+"""Teardown after kill -9 of every part; work that was not committed is kept."""
+
+import os
+import signal
+
+import pytest
+
+from ringfence.model.ids import MissionId
+from ringfence.sandbox.inner import groups
+from ringfence.sandbox.launcher import Launcher
+from ringfence.sandbox.teardown import orphans, teardown
+from ringfence.sandbox.worktree.tree import Worktree
+
+pytestmark = pytest.mark.needs_userns
+
+
+@pytest.fixture
+def mission(bench, tmp_path):
+    state = tmp_path / "state"
+    tree = Worktree.open(bench.layer.lower, str(state))
+    return state, tree, tree.layer(MissionId("m-1"))
+
+
+def test_after_kill_9_nothing_is_left(bench, mission, wait_for):
+    state, _tree, layer = mission
+    launcher = Launcher.spawn(str(state))
+    null = os.open("/dev/null", os.O_RDWR)
+    box = launcher.start(bench.plan("sleep", "60", layer=layer), stdin=null, stdout=null, stderr=null)
+    pid = box.pid
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.close()
+    os.close(null)
+    report = teardown(str(state))
+    assert report.clean
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+    assert orphans() == ()
+    assert [f for parent in groups.parents() for f in groups.stale(parent, remove=False)] == []
+    assert not (state / "missions" / "m-1" / "upper").exists()
+    assert not (state / "missions" / "m-1" / "work").exists()
+
+
+def test_uncommitted_work_is_kept_until_discarded_by_name(bench, mission):
+    state, _tree, layer = mission
+    bench.sh("echo precious > kept.txt", layer=layer)
+    upper = state / "missions" / "m-1" / "upper"
+    report = teardown(str(state))
+    assert report.refused == ("mission m-1: 1 uncommitted change(s)",)
+    assert (upper / "kept.txt").read_text() == "precious\n"
+    assert teardown(str(state), discard=["m-2"]).refused
+    assert teardown(str(state), discard=["m-1"]).clean
+    assert not upper.exists()
+
+
+def test_a_dry_run_changes_nothing(bench, mission):
+    state, _tree, layer = mission
+    (state / "view-0123").mkdir()
+    report = teardown(str(state), dry_run=True)
+    assert f"{state}/view-0123" in report.removed
+    assert (state / "view-0123").exists()
+    assert os.path.isdir(layer.upper)
+
+
+def test_a_layer_whose_worktree_is_gone_counts_as_work(bench, mission):
+    import shutil
+
+    state, _tree, layer = mission
+    bench.sh("echo x > y", layer=layer)
+    shutil.rmtree(bench.layer.lower)
+    assert len(teardown(str(state)).refused) == 1
+    assert teardown(str(state), discard=["m-1"]).clean
+
+
+def test_running_boxes_of_the_launcher_are_ended_first(bench, mission, tmp_path):
+    state, _tree, layer = mission
+    with Launcher.spawn(str(tmp_path / "other")) as launcher:
+        null = os.open("/dev/null", os.O_RDWR)
+        box = launcher.start(bench.plan("sleep", "60", layer=layer), stdin=null, stdout=null, stderr=null)
+        assert teardown(str(state), launcher=launcher).clean
+        assert box.wait(10).ended_by == "torn down"
+        os.close(null)
