@@ -503,9 +503,7 @@ def test_a_static_program_with_an_empty_environment_is_captured(rig, static_prog
 @pytest.mark.parametrize("url", ["https://example.org/", "https://example.net/"])
 def test_every_entry_gives_the_same_verdict(rig, url):
     host = url.split("/")[2]
-    codes = []
-    for words in ((), ("-x", PROXY), ("-x", SOCKS)):
-        codes.append(rig.curl(*words, url).returncode == 0)
+    codes = [rig.curl(*words, url).returncode == 0 for words in ((), ("-x", PROXY), ("-x", SOCKS))]
     assert len(set(codes)) == 1
     for entry in ("capture", "http-proxy", "socks"):
         assert rig.log(host=host, entry=entry, tier=Tier.ALLOW if codes[0] else Tier.DENY)

@@ -181,10 +181,10 @@ def _number(label: str) -> int:
         raise BadHostError("an address with a part that is too long")
     try:
         if label.startswith("0x"):
-            return int(label[2:] or "0", 16)
+            return int(label, 0)
         return int(label, 8) if len(label) > 1 and label.startswith("0") else int(label)
     except ValueError as error:
-        raise BadHostError("an octal number with a digit above 7") from error
+        raise BadHostError("a number in an address that is none") from error
 
 
 def _network(text: str) -> Network:
