@@ -33,6 +33,7 @@ class Collected:
         self.functions: list[str] = []
         self.unexplained: list[Unexplained] = []
         self.bodies: dict[int, tuple[Redirection, str | None]] = {}
+        self.shells_read = 0
         self.arithmetic: list[tuple[str, int, int]] = []
         self.values: dict[str, tuple[str, ...]] = {}
         self.not_numeric: set[str] = set()

@@ -107,7 +107,7 @@ class Grammar(WordReader):
             character = self.text[self.pos]
             if character == ")" and closer == ")":
                 return flow
-            if character in ";&|)":
+            if character in ";&|)" and not self.text.startswith("&>", self.pos):
                 if closer == ";;" and self.text.startswith((";;", ";&"), self.pos):
                     return flow
                 raise Stop(self.pos, f"unexpected `{character}`")
@@ -169,7 +169,9 @@ class Grammar(WordReader):
                         self.pos += 2
                         self.blanks()
             self.blanks()
-            if self.pos >= self.size or self.text[self.pos] in "\n;&|)":
+            if self.pos >= self.size or (
+                self.text[self.pos] in "\n;&|)" and not self.text.startswith("&>", self.pos)
+            ):
                 return still(self.places)
         before, values = self.places, dict(self.collected.values)
         flow = self.any_command()
@@ -269,10 +271,10 @@ class Grammar(WordReader):
         inner = type(self)(text, self.collected, base=base, span=span, depth=self.depth)
         inner.places, inner.bash, inner.loops = self.places, self.bash, self.loops
         values = dict(self.collected.values)
-        inner.run()
+        inner.run(top=False)
         self.collected.values = values
 
-    def run(self) -> Flow:
+    def run(self, *, top: bool = True) -> Flow:
         """Read the whole text; a stop becomes a note and a search of the rest."""
         raise NotImplementedError
 
@@ -498,7 +500,8 @@ class Grammar(WordReader):
             if self.reserved() == "]]":
                 self.pos += 2
                 return still(self.places)
-            match = re.compile(r"&&|\|\||[()]|[<>](?!\()").match(self.text, self.pos)
+            regex = bool(previous) and not previous[-1].quoted and previous[-1].text == "=~"
+            match = None if regex else re.compile(r"&&|\|\||[()]|[<>](?!\()").match(self.text, self.pos)
             if match:
                 self.pos = match.end()
                 previous = []
@@ -506,10 +509,7 @@ class Grammar(WordReader):
             if self.text[self.pos] in "&|;":
                 raise Stop(self.pos, f"unexpected `{self.text[self.pos]}`")
             before = self.pos
-            if previous and not previous[-1].quoted and previous[-1].text == "=~":
-                word = self.regex()
-            else:
-                word = self.word()
+            word = self.regex() if regex else self.word()
             if self.pos == before:
                 raise Stop(before, f"unexpected `{self.text[before]}`")
             previous = self.test_word(word, previous)

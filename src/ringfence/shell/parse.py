@@ -14,7 +14,7 @@ from ringfence.shell.collect import Collected, Stop
 from ringfence.shell.grammar import KEYWORDS, Grammar
 from ringfence.shell.places import Flow, Places, change, change_back, directory, merge, pop, push, still, UNKNOWN
 from ringfence.shell.syntax import Assignment, Line, Redirection, SimpleCommand, Word
-from ringfence.shell.wrappers import NAMES, SHELLS, Wrapped, base_name, wrapped
+from ringfence.shell.wrappers import NAMES, SHELLS, Wrapped, base_name, reads_input, wrapped
 
 MAX_COMMANDS = 20_000
 MAX_SALVAGED = 5_000
@@ -49,7 +49,7 @@ def parse_argv(argv: tuple[str, ...]) -> Line:
     if not words or not words[0].text:
         collected.note(0, 0, "", "no program is named")
     else:
-        _guarded(parser, lambda: parser.started(words, vector=True))
+        _guarded(parser, lambda: parser.vector_started(words))
         _characters(source, collected, vector=True)
     return _finish(source, collected)
 
@@ -121,13 +121,14 @@ class Parser(Grammar):
         self.data: list[tuple[int, int]] = []
         self.vector = False
 
-    def run(self) -> Flow:
+    def run(self, *, top: bool = True) -> Flow:
         try:
             flow = self.script()
         except Stop as stop:
             self.salvage(stop)
             flow = still(UNKNOWN)
-        self.scripts_from_input()
+        if top:
+            self.scripts_from_input()
         return flow
 
     # Parts that could not be read.
@@ -210,6 +211,11 @@ class Parser(Grammar):
         begin = words[0].start if start is None else start
         finish = words[-1].end if end is None else end
         return self.emit(words, assignments, redirections, self.places, start=begin, end=finish)
+
+    def vector_started(self, words: Sequence[Word]) -> None:
+        """A program started without a shell."""
+        self.started(words, vector=True)
+        self.scripts_from_input()
 
     def emit(
         self, words: Sequence[Word], assignments: Sequence[Assignment], redirections: Sequence[Redirection], places: Places,
@@ -330,41 +336,45 @@ class Parser(Grammar):
         if inner.depth > 40:
             inner.salvage(Stop(0, "scripts nested too deeply"))
             return still(UNKNOWN)
-        flow = inner.run()
+        flow = inner.run(top=False)
         self.collected.values = values
         return flow if item.shell == "eval" else still(places)
 
     def scripts_from_input(self) -> None:
-        """A shell that reads its script from a here-document: the body is a line of its own."""
+        """Here-documents get their bodies; a shell that reads its script from one has it read as a line of its own."""
         collected = self.collected
-        if not collected.bodies:
-            return
         bodies, collected.bodies = collected.bodies, {}
-        for index, command in enumerate(list(collected.commands)):
-            if not any(id(item) in bodies for item in command.redirections):
-                continue
-            filled = tuple(
-                replace(item, body=bodies[id(item)][1]) if id(item) in bodies else item for item in command.redirections
-            )
-            collected.commands[index] = replace(command, redirections=filled)
-            self.script_from_input(index)
+        for index in range(len(collected.commands)):
+            command = collected.commands[index]
+            if bodies and any(id(item) in bodies for item in command.redirections):
+                filled = tuple(
+                    replace(item, body=bodies[id(item)][1]) if id(item) in bodies else item
+                    for item in command.redirections
+                )
+                collected.commands[index] = replace(command, redirections=filled)
+            if index >= collected.shells_read:
+                self.script_from_input(index)
+        collected.shells_read = len(collected.commands)
         for index, item in enumerate(collected.redirections):
             if id(item) in bodies:
                 collected.redirections[index] = replace(item, body=bodies[id(item)][1])
 
     def script_from_input(self, index: int) -> None:
+        """A shell without ``-c`` and without a file runs what it reads."""
         command = self.collected.commands[index]
-        body = next((item.body for item in reversed(command.redirections) if item.operator.startswith("<<")), None)
         first = command.words[0]
-        if first.dynamic or body is None or base_name(first) not in SHELLS or command.is_wrapper:
+        if first.dynamic or base_name(first) not in SHELLS or command.is_wrapper or not reads_input(command.words):
             return
-        if any(not word.text.startswith(("-", "+")) for word in command.words[1:]):
+        collected, start = self.collected, len(self.collected.commands)
+        inputs = [item for item in command.redirections if item.operator.startswith("<") and item.operator != "<>"]
+        body = inputs[-1].body if inputs else None
+        if body is None or inputs[-1].operator == "<&":
+            collected.note(command.start, command.end, first.raw, f"`{first.text}` runs commands that it reads from its input")
             return
-        start = len(self.collected.commands)
         at = Word(text="", raw="", start=command.start, end=command.end)
         self.script_inside(Wrapped(script=body, at=at, shell=base_name(first)), UNKNOWN)
         direct = self.adopt(start, index, {"remote": command.remote, "privileged": command.privileged})
-        self.collected.commands[index] = replace(command, wraps=tuple(direct), is_wrapper=bool(direct))
+        collected.commands[index] = replace(command, wraps=tuple(direct), is_wrapper=bool(direct))
 
     # Builtins.
 

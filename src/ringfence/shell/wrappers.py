@@ -165,7 +165,7 @@ def generic(words: Sequence[Word], spec: Spec, first: int) -> list[Wrapped]:
     operands = spec.operands
     while index < len(words):
         word = words[index]
-        if spec.assignments and _ASSIGNMENT.match(word.text) and not word.raw.startswith(("'", '"', "\\")):
+        if spec.assignments and _sets(word):
             assigned.append(word)
         elif operands:
             operands -= 1
@@ -188,7 +188,7 @@ def skip_options(words: Sequence[Word], index: int, spec: Spec) -> tuple[int, st
     while index < len(words):
         word = words[index]
         text = word.text
-        if word.dynamic:
+        if _doubtful(word):
             return index, why or f"`{word.raw}` may be an option"
         if text == "--":
             return index + 1, why
@@ -210,6 +210,20 @@ def skip_options(words: Sequence[Word], index: int, spec: Spec) -> tuple[int, st
         elif taken:
             index += 1
     return index, why
+
+
+def _doubtful(word: Word) -> bool:
+    """A word of unknown value that may turn out to be an option."""
+    if not word.dynamic:
+        return False
+    if word.prefix:
+        return word.prefix.startswith("-")
+    return not word.values or any(value.startswith("-") for value in word.values)
+
+
+def _sets(word: Word) -> bool:
+    """``NAME=value``, known or not."""
+    return bool(_ASSIGNMENT.match(word.prefix if word.dynamic else word.text))
 
 
 def _abbreviates(name: str, names: frozenset[str]) -> bool:
@@ -236,7 +250,7 @@ def shell(words: Sequence[Word]) -> list[Wrapped] | None:
     while index < len(words):
         word = words[index]
         text = word.text
-        if word.dynamic:
+        if _doubtful(word):
             why = why or f"`{word.raw}` may be an option"
             break
         if text in ("--", "-"):
@@ -279,6 +293,26 @@ def shell(words: Sequence[Word]) -> list[Wrapped] | None:
     return [Wrapped(script=script.text, at=script, shell=name, why=why)]
 
 
+def reads_input(words: Sequence[Word]) -> bool:
+    """Whether a shell without ``-c`` gets its script from standard input rather than from a file."""
+    index = 1
+    while index < len(words):
+        word = words[index]
+        text = word.text
+        if word.dynamic:
+            return True
+        if text in ("--version", "--help", "--dump-strings", "-D"):
+            return False
+        if text in ("--", "-"):
+            return index + 1 >= len(words)
+        if not text.startswith(("-", "+")):
+            return False
+        if not text.startswith("--") and "s" in text[1:]:
+            return True
+        index += 2 if text in ("--rcfile", "--init-file") or (text[1:2] != "-" and text.endswith(("o", "O"))) else 1
+    return True
+
+
 def joined(words: Sequence[Word], *, shell_name: str = "sh", **more: object) -> list[Wrapped]:
     """Words that a program joins with blanks and hands to a shell."""
     if not words:
@@ -302,7 +336,7 @@ def env(words: Sequence[Word]) -> list[Wrapped]:
     while index < len(words):
         word = words[index]
         text = word.text
-        if word.dynamic:
+        if _doubtful(word):
             why = why or f"`{word.raw}` may be an option"
             break
         if text == "--":
@@ -348,7 +382,7 @@ def env(words: Sequence[Word]) -> list[Wrapped]:
             break
     rest = (*split, *words[index:])
     assigned: list[Word] = []
-    while rest and (_ASSIGNMENT.match(rest[0].text) or (not rest[0].dynamic and "=" in rest[0].text)):
+    while rest and (_sets(rest[0]) or (not rest[0].dynamic and "=" in rest[0].text)):
         assigned.append(rest[0])
         rest = rest[1:]
     where = None if unknown_directory else directory
@@ -374,7 +408,7 @@ def xargs(words: Sequence[Word]) -> list[Wrapped]:
     while index < len(words):
         word = words[index]
         text = word.text
-        if word.dynamic:
+        if _doubtful(word):
             why = why or f"`{word.raw}` may be an option"
             break
         if text == "--":
