@@ -58,7 +58,7 @@ def prepare(call: ToolCall, *, home: str) -> Prepared:
     request = call.request
     line = read_line(request.line) if isinstance(request, ShellLine) else read_argv(_argv(request))
     globs: list[str] = []
-    builder = _Builder(call.cwd, home, globs)
+    builder = _Builder(call.cwd, home, globs, line)
     commands = tuple(builder.command(command) for command in line.commands)
     directories = line.directories or (Directory(),) * len(line.redirections)
     loose = [
@@ -78,8 +78,9 @@ def _argv(request: object) -> tuple[str, ...]:
 
 
 class _Builder:
-    def __init__(self, cwd: str, home: str, globs: list[str]) -> None:
+    def __init__(self, cwd: str, home: str, globs: list[str], line: Line) -> None:
         self._cwd = cwd
+        self._line = line
         self._home = home
         self._globs = globs
 
@@ -131,8 +132,11 @@ class _Builder:
 
     def _uses(self, command: SimpleCommand, understood: Understood, bases: tuple[str | None, ...]) -> list[PathUse]:
         found = []
+        found_by_find = self._runs_on_found(command)
         for operand in understood.operands:
-            word = command.words[operand.word] if operand.word < len(command.words) else None
+            word = command.words[operand.word] if 0 <= operand.word < len(command.words) else None
+            if found_by_find and operand.text is None and operand.access == "read" and _is_found(word):
+                continue
             span = (word.start, word.end) if word is not None else None
             for base in bases:
                 asked = None
@@ -148,6 +152,13 @@ class _Builder:
     def _in(self, directory: str | None, base: str | None) -> str | None:
         return None if directory is None else self._asked(directory, base, tilde=True)
 
+    def _runs_on_found(self, command: SimpleCommand) -> bool:
+        """Started by ``find -exec`` without following links: what it is given lies below find's own starting points."""
+        if command.wrapper is None:
+            return False
+        starter = [word.text for word in self._line.commands[command.wrapper].words]
+        return starter[0].rpartition("/")[2] == "find" and not {"-L", "-follow"} & set(starter)
+
     def _word(self, word: Word, text: str, base: str | None) -> str | None:
         return self._asked(text, base, tilde=word.tilde)
 
@@ -162,6 +173,10 @@ class _Builder:
         if text.startswith("/"):
             return text
         return None if base is None else join(base, text)
+
+
+def _is_found(word: Word | None) -> bool:
+    return word is None or word.text == "{}"
 
 
 def questions_of(prepared: Prepared) -> list[str]:
