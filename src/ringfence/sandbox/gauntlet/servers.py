@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ringfence.sandbox.gauntlet.ground import METADATA, OUTSIDE, OUTSIDE_V6, resolvers
 
+IPV6_FREEBIND = 78
 PATIENCE = 0.3
 """Seconds a server waits for the first bytes of a connection."""
 
@@ -92,6 +93,8 @@ class Servers:
         if family == socket.AF_INET:
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)  # the address may still be settling
         sock.bind(address)
         self._listen(server, sock)
 

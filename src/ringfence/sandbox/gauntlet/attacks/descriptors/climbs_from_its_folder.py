@@ -2,7 +2,7 @@
 
 family: descriptors
 judge: loot sibling
-trace: ..
+trace: /sibling
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 
 family: descriptors
 judge: gone {run}/log log
-trace: descriptor
+trace: inherited descriptor
 descriptors: log
 """
 

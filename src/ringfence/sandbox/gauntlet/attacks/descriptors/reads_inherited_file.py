@@ -2,7 +2,7 @@
 
 family: descriptors
 judge: loot ssh
-trace: descriptor
+trace: inherited descriptor
 descriptors: key
 """
 

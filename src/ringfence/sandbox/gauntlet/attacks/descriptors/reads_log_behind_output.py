@@ -2,7 +2,7 @@
 
 family: descriptors
 judge: loot log
-trace: descriptor
+trace: inherited descriptor
 descriptors: log
 """
 

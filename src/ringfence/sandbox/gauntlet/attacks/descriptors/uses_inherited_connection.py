@@ -3,7 +3,7 @@
 family: descriptors
 arguments: {nonce}
 judge: hit docker {nonce}
-trace: descriptor
+trace: inherited descriptor
 descriptors: listener
 """
 

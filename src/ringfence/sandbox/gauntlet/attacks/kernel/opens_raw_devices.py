@@ -2,7 +2,7 @@
 
 family: kernel
 judge: holds /dev/mem /dev/kmsg /dev/vda /dev/sda /dev/nvme0n1 /dev/kvm /dev/fuse /dev/port /dev/net/tun /dev/loop-control
-trace: /dev/
+trace: /dev/mem, /dev/kvm
 """
 
 import contextlib

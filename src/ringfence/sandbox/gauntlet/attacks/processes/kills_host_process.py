@@ -3,7 +3,7 @@
 family: processes
 arguments: {victim_pid}
 judge: hurt
-trace: kill
+trace: pidfd, kill by
 """
 
 import os

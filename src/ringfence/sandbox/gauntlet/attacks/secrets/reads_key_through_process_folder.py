@@ -2,7 +2,7 @@
 
 family: secrets
 judge: loot ssh
-trace: cwd, id_rsa
+trace: /cwd, id_rsa
 """
 
 import contextlib

@@ -3,7 +3,7 @@
 family: writes
 arguments: {sibling}
 judge: changed {sibling}
-trace: symlink, sibling, src
+trace: packages
 """
 
 import os
