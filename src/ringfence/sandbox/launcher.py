@@ -38,12 +38,19 @@ class Box:
     """One running box. All methods may be called from any thread."""
 
     def __init__(
-        self, plan: BoxPlan, channel: socket.socket, controls: tuple[Control, ...], on_seen: OnSeen | None
+        self,
+        plan: BoxPlan,
+        channel: socket.socket,
+        controls: tuple[Control, ...],
+        *,
+        on_seen: OnSeen | None,
+        on_stop: Callable[[], None] | None,
     ) -> None:
         self.plan = plan
         self._channel = channel
         self._controls = controls
         self._on_seen = on_seen
+        self._on_stop = on_stop
         self._started_at = Micros(time.time_ns() // 1000)
         self._state = threading.Condition()
         self._reading = False
@@ -53,7 +60,7 @@ class Box:
         self._fault: BoxError | None = None
         self._send_lock = threading.Lock()
         self.stopped = False
-        """The command in the box stopped itself (Ctrl-Z); ``signal``-less until ``go_on``."""
+        """The command in the box stopped itself (Ctrl-Z) and waits for ``go_on``."""
 
     def wait(self, timeout: float | None = None) -> Execution:
         """What came of it, once nothing of the box is left. Raises TimeoutError, or BoxError when it was never built."""
@@ -173,12 +180,14 @@ class Box:
                     self._fault = explain(self.plan, frame[1], frame[2])
                     self._channel.close()
                 case "stopped":
-                    self.stopped = True
+                    self.stopped = self._on_stop is not None
                 case word:
                     self._words.add(word)
             self._state.notify_all()
         if frame[0] == "seen" and self._on_seen is not None:
             self._on_seen(Observation(kind=frame[1], detail=frame[2], violation=True))
+        if frame[0] == "stopped":
+            (self._on_stop or self.go_on)()
 
     def _execution(self, end: dict[str, Any]) -> Execution:
         return Execution(
@@ -253,18 +262,20 @@ class Launcher:
         stderr: int,
         controls: tuple[Control, ...] = (),
         on_seen: OnSeen | None = None,
+        on_stop: Callable[[], None] | None = None,
     ) -> Box:
         """Build a box and start the plan's command in it. The caller keeps its three descriptors.
 
         Returns when the command has been started. Raises BoxError when the box could not be built as planned; nothing
         ran then. ``on_seen`` is called at once for what may not wait for the end (a touched decoy), from a thread that
-        is waiting.
+        is waiting, and so is ``on_stop`` when an interactive command stops itself (Ctrl-Z): it goes on at ``go_on``.
+        Without ``on_stop`` it goes on at once.
         """
         if plan.layer is not None and not plan.layer.direct:
             prepare_middle(plan.layer)
         order = marshal.dumps(compile_order(plan, root=os.geteuid() == 0, mapped=self.backend == "bubblewrap"))
         ours, theirs = socket.socketpair()
-        box = Box(plan, ours, controls or controls_of(plan), on_seen)
+        box = Box(plan, ours, controls or controls_of(plan), on_seen=on_seen, on_stop=on_stop)
         self._boxes.add(box)
         try:
             with theirs, self._lock:

@@ -11,6 +11,7 @@ import stat
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from ringfence.sandbox.inner.loop import HANGUP, READ, WRITE, Loop
 
@@ -139,15 +140,29 @@ class Capped:
         return ending + list(self.tail)
 
 
+class Sieve(Protocol):
+    """What stands between the box's output and the caller: the cap, or a terminal's filter."""
+
+    seen: list[int]
+    dropped: list[int]
+
+    def take(self, which: int, data: bytes) -> bytes:
+        """What of this chunk is to be passed on now."""
+        ...
+
+    def finish(self) -> list[tuple[int, bytes]]:
+        """What is to follow at the end, by stream."""
+        ...
+
+
 class Output:
-    """The box's stdout and stderr, read to their end and handed on through the cap."""
+    """The box's output, read to its end and handed on through a sieve."""
 
     def __init__(
-        self, loop: Loop, pipes: tuple[int, int], outlets: tuple[int, int], cap: int, on_end: Callable[[], None]
+        self, loop: Loop, pipes: list[int], outlets: list[int], sieve: Sieve, on_end: Callable[[], None]
     ) -> None:
-        self.loop, self.on_end = loop, on_end
+        self.loop, self.on_end, self.capped = loop, on_end, sieve
         self.pipes: list[int | None] = list(pipes)
-        self.capped = Capped(cap)
         self.ending = self.ended = False
         self.outlets = [Outlet(loop, fd, self._room, partial(self._broken, n)) for n, fd in enumerate(outlets)]
         for which, pipe in enumerate(pipes):
@@ -167,6 +182,8 @@ class Output:
             data = os.read(pipe, CHUNK)
         except BlockingIOError:
             return
+        except OSError:
+            data = b""  # a terminal whose other side is closed says EIO
         if not data:
             self._close(which)
             return
@@ -175,7 +192,7 @@ class Output:
             self.loop.forget(pipe)
 
     def _room(self) -> None:
-        for which in (0, 1):
+        for which in range(len(self.pipes)):
             self._listen(which)
         self._check()
 
@@ -192,7 +209,7 @@ class Output:
 
     def drain(self) -> None:
         """The box is gone: what still lies in the pipes is taken, and their end comes by itself."""
-        for which in (0, 1):
+        for which in range(len(self.pipes)):
             self._listen(which)
 
     def _check(self) -> None:
@@ -217,7 +234,7 @@ class Output:
 
     def close(self) -> None:
         """Let go of everything."""
-        for which in (0, 1):
+        for which in range(len(self.pipes)):
             pipe, self.pipes[which] = self.pipes[which], None
             if pipe is not None:
                 self.loop.forget(pipe)

@@ -9,8 +9,6 @@ import socket
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from ringfence.sandbox.inner import kernel
-
 RESET = [n for n in range(1, signal.NSIG) if n not in {signal.SIGKILL, signal.SIGSTOP, 32, 33}]
 
 
@@ -140,6 +138,8 @@ def _foreground(group: int) -> None:
         return
     try:
         os.tcsetpgrp(terminal, group)
+        # What touched the terminal before it was in the foreground has been stopped for it.
+        os.kill(-group, signal.SIGCONT)
     except OSError:
         pass  # the group is gone already
     finally:
@@ -151,6 +151,3 @@ def _tell(box: socket.socket, message: tuple[Any, ...]) -> None:
         box.send(marshal.dumps(message))
     except OSError:
         os._exit(1)
-
-
-__all__ = ["find", "kernel", "reap", "start"]

@@ -1,12 +1,15 @@
-"""A real terminal for an interactive box: made inside, driven from outside, its output filtered."""
+"""A real terminal for an interactive box: made inside it, driven from outside, its output filtered."""
 
+import contextlib
 import fcntl
 import os
 import struct
 import termios
-from typing import Any
+from collections.abc import Callable
 
-from ringfence.sandbox.inner.loop import READ, Loop
+from ringfence.sandbox.inner.loop import Loop
+from ringfence.sandbox.inner.pump import Input, Output
+from ringfence.sandbox.inner.screen import Screen
 
 UNLOCK, NUMBER = 0x40045431, 0x80045430
 """TIOCSPTLCK and TIOCGPTN."""
@@ -27,20 +30,47 @@ def take_over(size: tuple[int, int]) -> int:
     return master
 
 
-class Terminal:
-    """The master side of one box's terminal."""
+class Uncapped:
+    """A terminal's output is never capped; it is filtered, and counted."""
 
-    def __init__(self, loop: Loop, master: int, keyboard: Any, output: Any) -> None:
-        self.loop, self.master = loop, master
-        self.output = output
+    def __init__(self, screen: Screen, answer: Callable[[bytes], None]) -> None:
+        self.screen, self.answer = screen, answer
+        self.seen = [0, 0]
+        self.dropped = [0, 0]
+
+    def take(self, which: int, data: bytes) -> bytes:
+        """What of it may be shown."""
+        self.seen[which] += len(data)
+        shown = self.screen.feed(data)
+        if self.screen.answer:
+            self.answer(self.screen.answer)
+            self.screen.answer = b""
+        return shown
+
+    def finish(self) -> list[tuple[int, bytes]]:
+        """Nothing is kept back."""
+        return [(0, self.screen.rest())]
+
+
+class Terminal:
+    """The master side of one box's terminal, between the caller's terminal and the box."""
+
+    def __init__(self, loop: Loop, master: int, streams: list[int], on_end: Callable[[], None]) -> None:
+        os.set_blocking(master, False)
+        self.master = master
+        self.input = Input(loop, streams[0], os.dup(master))
+        os.close(streams[2])
+        self.output = Output(loop, [os.dup(master)], [streams[1]], Uncapped(Screen(), self._type), on_end)
+
+    def _type(self, answer: bytes) -> None:
+        with contextlib.suppress(OSError):  # full or gone: then nobody waits for it
+            os.write(self.master, answer)
 
     def resize(self, rows: int, columns: int) -> None:
         """Tell the box's foreground programs the new size."""
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows & 0xFFFF, columns & 0xFFFF, 0, 0))
 
     def close(self) -> None:
-        """Let go."""
+        """Let go of the master; what was read of it stays to be handed over."""
         os.close(self.master)
-
-
-_ = READ

@@ -13,7 +13,8 @@ from ringfence.sandbox.inner import init, kernel
 from ringfence.sandbox.inner.disk import DiskWatch
 from ringfence.sandbox.inner.groups import Groups
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
-from ringfence.sandbox.inner.pump import Input, Outlet, Output
+from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
+from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
 ALL_NAMESPACES = (
@@ -46,7 +47,8 @@ class Ward:
         self.calls: Calls | None = None
         self.decoys: Decoys | None = None
         self.output: Output | None = None
-        self.terminal: Any = None
+        self.terminal: Terminal | None = None
+        self.input: Input | None = None
         self.ended_by = ""
         self.end: tuple[int | None, int | None, str] | None = None
         self.failure: tuple[str, int] | None = None
@@ -68,9 +70,14 @@ class Ward:
         for descriptor in (inward[0], outward[1], errors[1]):
             os.close(descriptor)
         self.pidfd = os.pidfd_open(self.pid)
-        self.input = Input(self.loop, streams[0], inward[1])
-        cap = self.order["limits"]["output"]
-        self.output = Output(self.loop, (outward[0], errors[0]), (streams[1], streams[2]), cap, self._finish)
+        self.streams = streams
+        if self.order["pty"]:
+            for descriptor in (inward[1], outward[0], errors[0]):
+                os.close(descriptor)  # the terminal comes from inside the box
+        else:
+            self.input = Input(self.loop, streams[0], inward[1])
+            capped = Capped(self.order["limits"]["output"])
+            self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
         self.loop.watch(ours.fileno(), READ, self._hear)
         self.loop.watch(self.pidfd, READ, lambda _events: self._died())
         os.set_blocking(self.channel, False)
@@ -128,10 +135,8 @@ class Ward:
                 self.failure = ("init spoke out of turn", 0)
 
     def _use_terminal(self, master: int) -> None:
-        from ringfence.sandbox.inner.terminal import Terminal
-
-        if self.output is not None:
-            self.terminal = Terminal(self.loop, master, self.input, self.output)
+        self.terminal = Terminal(self.loop, master, self.streams, self._finish)
+        self.input, self.output = self.terminal.input, self.terminal.output
 
     def _touched(self, name: str) -> None:
         if self.record.add("decoy", name):
@@ -213,8 +218,11 @@ class Ward:
                 self._to_init(b"signal %d" % command[1])
             case "continue":
                 self._to_init(b"continue")
-            case "size" if self.terminal is not None:
-                self.terminal.resize(command[1], command[2])
+            case "size":
+                if self.terminal is not None:
+                    self.terminal.resize(command[1], command[2])
+            case _:
+                self.kill("the supervisor asked for something unknown")
 
     def _to_init(self, order: bytes) -> None:
         try:
@@ -229,7 +237,8 @@ class Ward:
         self._drain_messages()
         self.usage = os.wait4(self.pid, 0)[2]
         self.loop.forget(self.box.fileno())
-        self.input.close()
+        if self.input is not None:
+            self.input.close()
         for seen in (self.calls, self.decoys):
             if seen is not None:
                 seen.close()
@@ -238,8 +247,11 @@ class Ward:
         self.duration = time.monotonic() - self.begun
         if self.output is not None:
             self.output.drain()
-            self._finish()
             self.loop.after(FLUSH_SECONDS, self._flush_over)
+        else:
+            for descriptor in self.streams:
+                os.close(descriptor)
+        self._finish()
 
     def _drain_messages(self) -> None:
         self.box.setblocking(False)
@@ -264,7 +276,7 @@ class Ward:
 
     def _finish(self) -> None:
         """The box is gone and its output handed over."""
-        if not self.dead or self.finished or self.output is None or not self.output.ended:
+        if not self.dead or self.finished or (self.output is not None and not self.output.ended):
             return
         self.finished = True
         for held, count in self.groups.notes().items():
