@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Verify a ringfence ledger with nothing but Python's standard library (3.11 or newer). Written from docs/ledger-format.md.
 
     python3 verify.py LEDGER [--anchor CHECKPOINT]... [--strict] [--max-age SECONDS] [--now MICROSECONDS]
@@ -22,8 +21,11 @@ import re
 import sys
 import time
 import zlib
+from typing import Any, BinaryIO, NamedTuple, cast
 
-HEADER = re.compile(rb"ringfence-ledger 1 ([0-9a-f]{32}) (0|[1-9][0-9]*) ([0-9a-f]{64}) (-|[0-9a-f]{64}(?:,[0-9a-f]{64})*)\n")
+HEADER = re.compile(
+    rb"ringfence-ledger 1 ([0-9a-f]{32}) (0|[1-9][0-9]*) ([0-9a-f]{64}) (-|[0-9a-f]{64}(?:,[0-9a-f]{64})*)\n"
+)
 COMMIT = re.compile(rb"= ([1-9][0-9]*) ([0-9a-f]{64})\n")
 NAME = re.compile(r"([0-9]{20})\.seg(\.gz)?")
 END = len(b'1234567890123456,"v":1}\n')
@@ -37,19 +39,37 @@ sha256 = hashlib.sha256
 class Wrong(Exception):
     """The first fault: verdict, place, what."""
 
+    def __init__(self, verdict: str, place: str, text: str) -> None:
+        super().__init__(verdict, place, text)
+        self.found = verdict, place, text
+
+
+class Head(NamedTuple):
+    """One checkpoint: log, records, root, the signed text, signatures (name, key id, value), the file."""
+
+    log: str
+    size: int
+    root: bytes
+    text: bytes
+    by: list[tuple[str, bytes, bytes]]
+    place: str
+
+
+class Epoch(NamedTuple):
+    """One key: its number, the number of the record after which it signs, the public key."""
+
+    number: int
+    after: int
+    public: bytes
+
+
+Point = tuple[int, int, int, int]
+
 
 # ---- the tree ---------------------------------------------------------------------------------------------------
 
 
-def add_leaf(nodes, size, leaf):
-    """Append a leaf hash to the subtree roots of a tree of `size` leaves."""
-    while size & 1:
-        leaf = sha256(b"\x01" + nodes.pop() + leaf).digest()
-        size >>= 1
-    nodes.append(leaf)
-
-
-def root_of(nodes):
+def root_of(nodes: list[bytes]) -> bytes:
     """The root over subtree roots."""
     if not nodes:
         return sha256(b"").digest()
@@ -59,7 +79,7 @@ def root_of(nodes):
     return root
 
 
-def record_hash(line):
+def record_hash(line: bytes) -> str:
     """A record's hash, in hexadecimal."""
     return sha256(b"\x00" + line).hexdigest()
 
@@ -72,7 +92,7 @@ D = -121665 * pow(121666, P - 2, P) % P
 ROOT_MINUS_1 = pow(2, (P - 1) // 4, P)
 
 
-def point_add(a, b):
+def point_add(a: Point, b: Point) -> Point:
     """Sum of two points in extended coordinates."""
     t = (a[1] - a[0]) * (b[1] - b[0]) % P
     u = (a[1] + a[0]) * (b[1] + b[0]) % P
@@ -82,7 +102,7 @@ def point_add(a, b):
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
-def point_times(scalar, point):
+def point_times(scalar: int, point: Point) -> Point:
     """Scalar times point."""
     result = (0, 1, 1, 0)
     while scalar:
@@ -93,7 +113,7 @@ def point_times(scalar, point):
     return result
 
 
-def point_of(data):
+def point_of(data: bytes) -> Point | None:
     """The point that 32 bytes encode, or None."""
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & ((1 << 255) - 1)
@@ -110,10 +130,10 @@ def point_of(data):
     return x, y, 1, x * y % P
 
 
-BASE = point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+BASE = cast("Point", point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little")))
 
 
-def signed(public, message, signature):
+def signed(public: bytes, message: bytes, signature: bytes) -> bool:
     """Whether `signature` is a good Ed25519 signature of `message`."""
     if len(public) != 32 or len(signature) != 64:
         return False
@@ -129,7 +149,7 @@ def signed(public, message, signature):
 # ---- checkpoints ------------------------------------------------------------------------------------------------
 
 
-def unbase64(text):
+def unbase64(text: str) -> bytes:
     """Bytes of base64 in its one spelling; raises ValueError for any other."""
     data = base64.b64decode(text, validate=True)
     if base64.b64encode(data).decode() != text:
@@ -137,7 +157,7 @@ def unbase64(text):
     return data
 
 
-def read_checkpoint(path):
+def read_checkpoint(path: str) -> Head:
     """The checkpoint in a file as a mapping; raises Wrong where it is none."""
     with open(path, "rb") as stream:
         data = stream.read(65536)
@@ -153,31 +173,27 @@ def read_checkpoint(path):
             if dash != "—" or len(raw) < 5:
                 raise ValueError(path)
             signatures.append((name, raw[:4], raw[4:]))
-        root = unbase64(root)
-        if len(root) != 32 or not origin.startswith("ringfence/"):
+        digest = unbase64(root)
+        if len(digest) != 32 or not origin.startswith("ringfence/"):
             raise ValueError(path)
     except (ValueError, binascii.Error):
         raise Wrong("ALTERED", path, "it is not a signed checkpoint") from None
-    signed_text = (text + "\n").encode()
-    return {"log": origin[10:], "size": int(size), "root": root, "text": signed_text, "by": signatures, "place": path}
+    return Head(origin[10:], int(size), digest, (text + "\n").encode(), signatures, path)
 
 
-def signed_by(checkpoint, log, epoch):
+def signed_by(head: Head, log: str, epoch: Epoch) -> bool:
     """Whether the key of an epoch signed the checkpoint."""
-    number, _, public = epoch
-    name = f"ringfence/{log}/{number}"
-    hint = sha256(name.encode() + b"\n\x01" + public).digest()[:4]
-    return any(
-        who == name and key == hint and signed(public, checkpoint["text"], value) for who, key, value in checkpoint["by"]
-    )
+    name = f"ringfence/{log}/{epoch.number}"
+    hint = sha256(name.encode() + b"\n\x01" + epoch.public).digest()[:4]
+    return any(who == name and key == hint and signed(epoch.public, head.text, value) for who, key, value in head.by)
 
 
 # ---- the log ----------------------------------------------------------------------------------------------------
 
 
-def segment_files(folder):
+def segment_files(folder: str) -> list[tuple[int, str]]:
     """Paths of the segments by number of their first record; a plain file counts before a gzip one."""
-    found = {}
+    found: dict[int, str] = {}
     folder = os.path.join(folder, "segments")
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         match = NAME.fullmatch(name)
@@ -186,20 +202,24 @@ def segment_files(folder):
     return sorted(found.items())
 
 
-def open_segment(path):
+def open_segment(path: str) -> BinaryIO:
     """The segment's bytes."""
-    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb", buffering=1 << 18)
+    return cast("BinaryIO", gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb", buffering=1 << 18))
 
 
 class Log:
     """One pass over a log: chain, tree, and what the keys' records say."""
 
-    def __init__(self, folder, strict, wanted):
+    def __init__(self, folder: str, wanted: set[int], *, strict: bool) -> None:
         self.folder, self.strict, self.wanted = folder, strict, wanted
-        self.name, self.first, self.size, self.prev, self.nodes, self.before = "", 0, 0, "0" * 64, [], []
-        self.roots, self.keyed, self.torn = {}, [], ""
+        self.name, self.first, self.size, self.prev = "", 0, 0, "0" * 64
+        self.nodes: list[bytes] = []
+        self.before: list[bytes] = []
+        self.roots: dict[int, bytes] = {}
+        self.keyed: list[tuple[int, dict[str, Any]]] = []
+        self.torn = ""
 
-    def read(self):
+    def read(self) -> None:
         """Read every segment; raises Wrong at the first fault."""
         files = segment_files(self.folder)
         for position, (number, path) in enumerate(files):
@@ -213,13 +233,14 @@ class Log:
                 raise Wrong("ALTERED", path, "the segment cannot be read") from None
             self.tail(tail, path, last=position + 1 == len(files))
 
-    def header(self, line, number, path, *, first):
+    def header(self, line: bytes, number: int, path: str, *, first: bool) -> None:
         """Check a segment's first line."""
         match = HEADER.fullmatch(line)
         if match is None:
             raise Wrong("ALTERED", path, "the first line is no header")
-        log, start, prev, nodes = (part.decode() for part in match.groups())
-        start, nodes = int(start), [] if nodes == "-" else [bytes.fromhex(node) for node in nodes.split(",")]
+        log, number_text, prev, node_text = (part.decode() for part in match.groups())
+        start = int(number_text)
+        nodes = [] if node_text == "-" else [bytes.fromhex(node) for node in node_text.split(",")]
         if len(nodes) != start.bit_count() or (start == 0 and prev != "0" * 64):
             raise Wrong("ALTERED", path, "the header does not fit itself")
         if first:
@@ -232,9 +253,9 @@ class Log:
         if (log, start, prev, nodes) != (self.name, self.size, self.prev, self.nodes):
             raise Wrong("ALTERED", path, "the header does not continue the log")
 
-    def groups(self, stream, path):
+    def groups(self, stream: BinaryIO, path: str) -> bytes:
         """Take committed groups; returns the tail."""
-        pending = []
+        pending: list[bytes] = []
         for line in stream:
             if line[0] == 123:
                 pending.append(line)
@@ -248,7 +269,7 @@ class Log:
                 break
         return b"".join(pending) + stream.read() if pending else b""
 
-    def records(self, lines, path):
+    def records(self, lines: list[bytes], path: str) -> None:
         """Take the records of one group."""
         prev, size, nodes, wanted, strict = self.prev, self.size, self.nodes, self.wanted, self.strict
         for line in lines:
@@ -270,7 +291,7 @@ class Log:
                 self.roots[size] = root_of(nodes)
         self.prev, self.size = prev, size
 
-    def tail(self, tail, path, *, last):
+    def tail(self, tail: bytes, path: str, *, last: bool) -> None:
         """Judge what follows the last commit line."""
         text = tail.rstrip(b"\x00")
         if not text:
@@ -285,7 +306,7 @@ class Log:
 
     # -- why something does not fit
 
-    def wrong_record(self, line, expected, path):
+    def wrong_record(self, line: bytes, expected: int, path: str) -> Wrong:
         """The fault of a record that does not fit."""
         named, numbers, placed = self.named()
         number = fields(line).get("seq")
@@ -299,9 +320,11 @@ class Log:
             return Wrong("ALTERED", f"{path}, record {expected - 1}", "a record was put in that nobody names")
         return Wrong("REORDERED", f"{path}, record {expected}", f"record {number} stands in its place")
 
-    def named(self):
+    def named(self) -> tuple[set[str], set[int], dict[int, str]]:
         """All hashes that some line names, the numbers of intact records, and the hash that stands at each place."""
-        named, numbers, placed = set(), {}, {}
+        named: set[str] = set()
+        numbers: dict[str, Any] = {}
+        placed: dict[int, str] = {}
         place = self.first
         for _, path in segment_files(self.folder):
             with open_segment(path) as stream:
@@ -311,13 +334,13 @@ class Log:
                         named.add(commit[2].decode())
                     elif line[:1] == b"{":
                         found = fields(line)
-                        named.add(found.get("prev"))
+                        named.add(str(found.get("prev")))
                         placed[place] = record_hash(line)
                         numbers[placed[place]] = found.get("seq")
                         place += 1
         return named, {number for own, number in numbers.items() if own in named}, placed
 
-    def wrong_commit(self, line, path):
+    def wrong_commit(self, line: bytes, path: str) -> Wrong:
         """The fault of a commit line that does not fit."""
         match = COMMIT.fullmatch(line)
         if match and match[2].decode() != self.prev:
@@ -330,7 +353,7 @@ class Log:
         return Wrong("ALTERED", path, f"the commit line after record {self.size - 1} was changed")
 
 
-def fields(line):
+def fields(line: bytes) -> dict[str, Any]:
     """A record's members, or nothing where it is no JSON object."""
     try:
         found = json.loads(line)
@@ -339,12 +362,12 @@ def fields(line):
     return found if isinstance(found, dict) else {}
 
 
-def refuse(text):
+def refuse(text: str) -> Any:
     """A number that canonical JSON does not have."""
     raise ValueError(text)
 
 
-def small_integer(text):
+def small_integer(text: str) -> int:
     """An integer of at most 53 bits."""
     number = int(text)
     if abs(number) >= 2**53:
@@ -352,7 +375,7 @@ def small_integer(text):
     return number
 
 
-def canonical(line):
+def canonical(line: bytes) -> bool:
     """Whether a record is exactly the canonical form of what it says, with the members it may have."""
     try:
         value = json.loads(line, parse_float=refuse, parse_constant=refuse, parse_int=small_integer)
@@ -362,7 +385,7 @@ def canonical(line):
         return False
 
 
-def ascii_keys(value):
+def ascii_keys(value: object) -> bool:
     """Whether every key at any depth is ASCII."""
     if isinstance(value, dict):
         return all(key.isascii() and ascii_keys(inner) for key, inner in value.items())
@@ -372,18 +395,18 @@ def ascii_keys(value):
 # ---- keys and heads ---------------------------------------------------------------------------------------------
 
 
-def epochs_of(log):
+def epochs_of(log: Log) -> list[Epoch]:
     """All keys of the log: (epoch, number of the record after which it signs, public key)."""
-    known = []
+    known: list[Epoch] = []
     for number, record in log.keyed:
         body, kind = record["body"], record["kind"]
         try:
             if kind == "ledger.created" and number == 0 and body["log"] == log.name:
-                known.append((body["epoch"], 0, bytes.fromhex(body["public"])))
+                known.append(Epoch(body["epoch"], 0, bytes.fromhex(body["public"])))
             elif kind == "retention.change" and not known_first(known, log) and body.get("before") == log.first:
                 if body["root"] == root_of(log.before).hex():
-                    known = [(row["epoch"], row["after"], bytes.fromhex(row["public"])) for row in body["epochs"]]
-            elif kind == "key.rotated" and (not known or number > known[-1][1]):
+                    known = [Epoch(row["epoch"], row["after"], bytes.fromhex(row["public"])) for row in body["epochs"]]
+            elif kind == "key.rotated" and (not known or number > known[-1].after):
                 known.append(rotated(log, known, number, body))
         except (KeyError, TypeError, ValueError):
             raise Wrong("ALTERED", f"record {number}", "its body says nothing of a key") from None
@@ -394,12 +417,12 @@ def epochs_of(log):
     return known
 
 
-def known_first(known, log):
+def known_first(known: list[Epoch], log: Log) -> bool:
     """Whether the list begins with the log's first key; after a purge the purge's record must have given it."""
-    return bool(known) and known[0][0] == 1 and (log.first > 0 or known[0][1] == 0)
+    return bool(known) and known[0].number == 1 and (log.first > 0 or known[0].after == 0)
 
 
-def rotated(log, known, number, body):
+def rotated(log: Log, known: list[Epoch], number: int, body: dict[str, Any]) -> Epoch:
     """The key that a rotation brings."""
     public = bytes.fromhex(body["public"])
     if known:
@@ -408,40 +431,42 @@ def rotated(log, known, number, body):
         good = signed(old, text, bytes.fromhex(body["by_old"])) and signed(public, text, bytes.fromhex(body["by_new"]))
         if body["epoch"] != epoch + 1 or not good:
             raise Wrong("KEY_EPOCH", f"record {number}", "the change of keys is not signed by both keys")
-    return body["epoch"], number, public
+    return Epoch(body["epoch"], number, public)
 
 
-def judge(log, checkpoint, epochs, otherwise):
+def judge(log: Log, head: Head, epochs: list[Epoch], otherwise: str) -> None:
     """Check one checkpoint against the log."""
-    place, size = checkpoint["place"], checkpoint["size"]
-    if checkpoint["log"] != log.name:
-        raise Wrong("TRUNCATED" if otherwise == "FORKED" else "ALTERED", place, "it is of another log, which is not here")
-    due = next((epoch for epoch in reversed(epochs) if size > epoch[1]), epochs[0])
-    if not signed_by(checkpoint, log.name, due):
-        if any(signed_by(checkpoint, log.name, epoch) for epoch in epochs):
-            raise Wrong("KEY_EPOCH", place, f"the key of epoch {due[0]} was in force for {size} records")
+    place, size = head.place, head.size
+    if head.log != log.name:
+        raise Wrong(
+            "TRUNCATED" if otherwise == "FORKED" else "ALTERED", place, "it is of another log, which is not here"
+        )
+    due = next((epoch for epoch in reversed(epochs) if size > epoch.after), epochs[0])
+    if not signed_by(head, log.name, due):
+        if any(signed_by(head, log.name, epoch) for epoch in epochs):
+            raise Wrong("KEY_EPOCH", place, f"the key of epoch {due.number} was in force for {size} records")
         raise Wrong("ALTERED", place, "it carries no good signature of this log's keys")
     if size > log.size:
         if log.torn:
             raise Wrong("ALTERED", log.torn, f"records that were signed for ({size}) are damaged")
         raise Wrong("TRUNCATED", f"record {log.size}", f"{log.size} records are here, {place} signs for {size}")
-    if size in log.roots and log.roots[size] != checkpoint["root"]:
+    if size in log.roots and log.roots[size] != head.root:
         raise Wrong(otherwise, f"records 0 to {size - 1}", f"they are not the ones that {place} signs for")
 
 
-def uncovered_since(log, size):
+def uncovered_since(log: Log, size: int) -> int | None:
     """Time of the first record from number `size` on that is not itself about an anchor, or None."""
     for number, path in segment_files(log.folder):
         with open_segment(path) as stream:
             for line in stream:
                 if line[:1] == b"{":
                     if number >= size and number < log.size and fields(line).get("kind") != "ledger.anchored":
-                        return fields(line)["time"]
+                        return int(fields(line)["time"])
                     number += 1
     return None
 
 
-def verify(folder, anchors, *, strict, now, max_age):
+def verify(folder: str, anchors: list[str], *, strict: bool, now: int, max_age: float) -> tuple[str, str, str]:
     """The verdict as (word, place, text)."""
     own_path = os.path.join(folder, "checkpoint")
     try:
@@ -449,7 +474,7 @@ def verify(folder, anchors, *, strict, now, max_age):
         own = read_checkpoint(own_path) if os.path.exists(own_path) else None
         if not segment_files(folder):
             raise Wrong("TRUNCATED", folder, "there are no records here")
-        log = Log(folder, strict, {head["size"] for head in [*heads, *([own] if own else [])]})
+        log = Log(folder, {head.size for head in [*heads, *([own] if own else [])]}, strict=strict)
         log.read()
         epochs = epochs_of(log)
         if own is None:
@@ -458,20 +483,22 @@ def verify(folder, anchors, *, strict, now, max_age):
         for head in heads:
             judge(log, head, epochs, "FORKED")
         if log.torn:
-            raise Wrong("TORN", log.torn, "a group is cut short after the last commit line; none of it was acknowledged")
+            raise Wrong(
+                "TORN", log.torn, "a group is cut short after the last commit line; none of it was acknowledged"
+            )
     except Wrong as wrong:
-        return wrong.args
+        return wrong.found
     covered = f"records {log.first} to {log.size - 1} of log {log.name}, root {root_of(log.nodes).hex()}"
     if not heads:
         return "NO_ANCHOR", covered, "no anchor: the end could have been cut off unseen"
-    newest = max(head["size"] for head in heads)
+    newest = max(head.size for head in heads)
     since = uncovered_since(log, newest)
     lag = 0 if since is None else max(0, now - since) / 1e6
     text = f"anchored up to record {newest - 1}, lag {lag:.0f} s"
     return ("STALE_ANCHOR" if lag > max_age else "OK"), covered, text
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Parse, verify, print, and return the exit status."""
     parser = argparse.ArgumentParser(description="Verify a ringfence ledger with the standard library alone.")
     parser.add_argument("ledger", help="a ledger folder or an unpacked export")
