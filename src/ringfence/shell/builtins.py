@@ -25,11 +25,13 @@ class Shell(Protocol):
     def doubt(self, word: Word, why: str) -> None: ...
     def alias(self, name: str, word: Word) -> None: ...
     def number(self, word: Word) -> bool: ...
+    def compound(self, name: str, word: Word, text: str, *, array: bool) -> bool: ...
 
 
 def declare(shell: Shell, words: list[Word]) -> None:
     """export, declare, typeset, local, readonly."""
     scope = "export" if words[0].text == "export" else "shell"
+    array = any(not word.dynamic and re.match(r"-\w*[aA]", word.text) for word in words[1:])
     for word in words[1:]:
         if word.text.startswith(("-", "+")) and not word.dynamic:
             if set(word.text) & set("inF"):
@@ -40,6 +42,8 @@ def declare(shell: Shell, words: list[Word]) -> None:
         match = _NAME_AT_START.match(word.prefix if word.dynamic else word.text)
         if match:
             text = word.text[match.end() :]
+            if shell.compound(match[1], word, text, array=array):
+                shell.doubt(word, "a value that is read as a list, with its substitutions, although it is quoted or computed")
             value = (
                 None if word.dynamic else Word(text=text, raw=text, start=word.start, end=word.end, quoted=word.quoted)
             )

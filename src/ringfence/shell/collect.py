@@ -7,6 +7,11 @@ from ringfence.shell.syntax import Assignment, Directory, Redirection, SimpleCom
 
 MAX_NOTES = 50
 MAX_VALUES = 64
+INTEGERS = frozenset({
+    "RANDOM", "SRANDOM", "SECONDS", "OPTIND", "HISTCMD", "EPOCHSECONDS", "EPOCHREALTIME", "LINENO", "BASHPID", "BASH_ARGV0",
+    "BASH_SUBSHELL", "PPID", "UID", "EUID", "OPTERR", "COMP_CWORD", "BASH_COMMAND", "FUNCNAME", "DIRSTACK",
+})  # fmt: skip
+"""Variables with a meaning to bash itself; some evaluate what is assigned to them."""
 _NUMBER = re.compile(r"-?\d+\Z|\$\(\([^`]*\)\)\Z", re.ASCII)
 
 
@@ -38,6 +43,7 @@ class Collected:
         self.values: dict[str, tuple[str, ...]] = {}
         self.not_numeric: set[str] = set()
         self.assigned: set[str] = set()
+        self.arrays: set[str] = set()
 
     def note(self, start: int, end: int, text: str, why: str) -> None:
         """Say that a part is not explained. The first notes stand for all: one is enough to not allow the line."""
@@ -51,6 +57,10 @@ class Collected:
         assignment = Assignment(name=name, value=value, start=start, end=end, scope=scope)
         self.assignments.append(assignment)
         self.set_value(name, value, numeric=numeric)
+        if name == "PS4" and (value is None or value.dynamic or "$" in value.text or "`" in value.text):
+            self.note(start, end, name, "`PS4` is expanded before every command that is traced")
+        if name in INTEGERS and not numeric and (value is None or not _NUMBER.match(value.text)):
+            self.note(start, end, name, f"`{name}` evaluates what it is set to as arithmetic")
         return assignment
 
     def set_value(self, name: str, value: Word | None, *, numeric: bool = False) -> None:
@@ -65,6 +75,8 @@ class Collected:
         self.assigned.add(name)
         if not numeric:
             self.not_numeric.add(name)
+        if name in INTEGERS and not numeric:
+            self.note(start, end, name, f"`{name}` evaluates what it is set to as arithmetic")
         self.loops.append(Assignment(name=name, value=None, start=start, end=end, scope="loop"))
         if values and len(values) <= MAX_VALUES and self.only_once(name):
             self.values[name] = values

@@ -610,6 +610,9 @@ class Grammar(WordReader):
                     return
             if character == "(":
                 raise Stop(self.pos, "unexpected `(`")
+            if character == "{" and (match := _DESCRIPTOR.match(text, self.pos)):
+                self.note(self.pos, match.end(), "a descriptor's name with a subscript, which is evaluated")
+                self.expansions(match[0], self.place(self.pos), self.place(match.end()))
             if not words and character not in "'\"$`\\" and (match := _EQUALS.match(text, self.pos)):
                 assignments.append(self.assignment(match[1], match.end()))
                 continue
@@ -618,7 +621,10 @@ class Grammar(WordReader):
             if words and words[0].text in _DECLARING and (match := _ARRAY.match(text, self.pos)):
                 words.append(self.array_word(match))
                 continue
+            before = self.pos
             words.extend(self.words())
+            if text[self.pos : self.pos + 1] in ("<", ">") and re.fullmatch(r"(?:\d|\\\n)+", text[before : self.pos]):
+                self.note(before, self.pos, "a joined number in front of a redirection")
 
     def array_word(self, match: re.Match[str]) -> Word:
         start = self.pos
@@ -635,9 +641,12 @@ class Grammar(WordReader):
         if self.text.startswith("(", position):
             self.bash_only(start, "an array")
             self.array()
+            self.collected.arrays.add(name)
             value = None
         else:
             value = self.value()
+        if name == "PS4" and not (value and not value.dynamic and "$" not in value.text and "`" not in value.text):
+            self.note(start, self.pos, "`PS4` is expanded before every command that is traced")
         return Assignment(name=name, value=value, start=self.place(start), end=self.place(self.pos))
 
     def value(self) -> Word:
@@ -719,6 +728,9 @@ class Grammar(WordReader):
             body = None if target.dynamic or target.tilde else target.text + "\n"
             return Redirection(operator=operator, access=Access.NONE, target=None, start=first, end=last, body=body)
         if operator in ("<&", ">&"):
+            if any(character in target.text for character in "$`\\\"'~*?[") and not target.dynamic:
+                # Bash expands this word a second time: even a single-quoted substitution in it runs.
+                self.note_word(target, f"the target of `{operator}` is expanded twice")
             if not target.dynamic and _DUPLICATE.match(target.text):
                 return Redirection(operator=operator, access=Access.NONE, target=None, start=first, end=last)
             access = Access.READ if operator == "<&" else Access.WRITE
@@ -815,6 +827,7 @@ class Grammar(WordReader):
         """A part that is only data."""
 
 
+_DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\[[^\n]*?\][^\s]*?\}(?=[<>])", re.ASCII)
 _EQUALS_NAME = re.compile(r"[A-Za-z_]\w*(?=[\s;]|\Z)", re.ASCII)
 _SUBSCRIPTED = re.compile(r"[A-Za-z_]\w*\[[^=\s]*\]?[^=\s]*\+?=", re.ASCII)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)\+?=\(", re.ASCII)

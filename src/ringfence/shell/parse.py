@@ -96,7 +96,6 @@ def _characters(
 
 
 def _finish(line: str, collected: Collected) -> Line:
-    collected.finish_arithmetic()
     unexplained = collected.unexplained
     if len(unexplained) > 1:
         unexplained = sorted(dict.fromkeys(unexplained), key=lambda item: item.start)
@@ -129,6 +128,9 @@ class Parser(Grammar):
             flow = still(UNKNOWN)
         if top:
             self.scripts_from_input()
+            self.collected.finish_arithmetic()
+            if self.collected.unexplained:
+                self.quoted_substitutions()
         return flow
 
     # Parts that could not be read.
@@ -359,6 +361,14 @@ class Parser(Grammar):
             if id(item) in bodies:
                 collected.redirections[index] = replace(item, body=bodies[id(item)][1])
 
+    def quoted_substitutions(self) -> None:
+        """On a line that is not explained, quoted text may be evaluated after all: deny rules see what is in it."""
+        words = [word for command in self.collected.commands for word in command.words]
+        words += [item.value for item in self.collected.assignments if item.value is not None]
+        for word in words[:MAX_SALVAGED]:
+            if not word.dynamic and ("$(" in word.text or "`" in word.text):
+                self.expansions(word.text, word.start, word.end)
+
     def script_from_input(self, index: int) -> None:
         """A shell without ``-c`` and without a file runs what it reads."""
         command = self.collected.commands[index]
@@ -404,6 +414,14 @@ class Parser(Grammar):
         if not word.dynamic:
             text = word.text.partition("=")[2]
             self.script_inside(Wrapped(script=text, at=word, shell="eval"), UNKNOWN)
+
+    def compound(self, name: str, word: Word, text: str, *, array: bool) -> bool:
+        """Whether ``declare`` reads a value as a list: a parenthesis in it, and an array to go to."""
+        if not (array or name in self.collected.arrays):
+            return False
+        if re.match(rf"{name}\+?=\(", word.raw):
+            return False
+        return word.dynamic or text.startswith("(")
 
     def number(self, word: Word) -> bool:
         """Whether a dynamic word is surely one number."""

@@ -32,6 +32,7 @@ _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
 )
 _TILDE = re.compile(r"~[\w.+-]*(?=/|\Z)", re.ASCII)
+_TILDE_INSIDE = re.compile(r"([A-Za-z_]\w*\+?=(?:[^~]*:)?)~", re.ASCII)
 _HOME = re.compile(r"\$(?:HOME|\{HOME\}|PWD|\{PWD\})(?=/|\Z)")
 DYNAMIC = "D"
 
@@ -560,6 +561,8 @@ class WordReader:
         tilde = self.tilde(pieces, raw)
         if tilde is not None:
             return self.tilde_word(pieces, raw, tilde, first, last)
+        if pieces and pieces[0].kind == "L" and "~" in raw and (match := _TILDE_INSIDE.match(pieces[0].text)):
+            return Word(text=raw, raw=raw, start=first, end=last, dynamic=True, prefix=match[1], quoted=quoted)
         dynamic = [piece for piece in pieces if piece.kind in "DP"]
         pattern = _pattern(pieces)
         if not dynamic and pattern is None:
