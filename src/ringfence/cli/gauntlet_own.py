@@ -67,9 +67,9 @@ class OwnBox:
         TrustStore(make_private(f"{paths.state}/trust")).trust(policy.root, policy.trust_digest, person, now)
         world.values["fence_state"] = paths.state
 
-    def command(self, world: World, argv: tuple[str, ...], *, terminal: bool) -> tuple[str, ...]:
+    def command(self, world: World, argv: tuple[str, ...]) -> tuple[str, ...]:
         """``ringfence run`` in that repository."""
-        del world, terminal
+        del world
         return (*self._ringfence(), "run", "--", *argv)
 
     def mark(self) -> int:

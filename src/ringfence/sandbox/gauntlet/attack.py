@@ -19,7 +19,7 @@ FAMILIES = (
     "descriptors",
     "terminal",
 )
-FIELDS = frozenset({"family", "arguments", "judge", "trace", "terminal", "descriptors", "after", "seconds"})
+FIELDS = frozenset({"family", "arguments", "judge", "trace", "terminal", "descriptors", "after", "seconds", "runs"})
 PLACEHOLDER = re.compile(r"\{([a-z_0-9]+)\}")
 
 
@@ -51,13 +51,16 @@ class Attack:
     arguments: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
     """Words of which one must stand in the fence's record for the attempt to count as recorded."""
-    terminal: bool = False
+    terminal: str = ""
+    """``yes``: it runs on a terminal; ``output``: only its output goes to one."""
     descriptors: tuple[str, ...] = ()
     """Descriptors that the launcher leaves open: ``key``, ``home``, ``log``, ``listener``."""
     after: str = ""
     """What the person does next in the worktree: empty or ``git``."""
     seconds: float = 20.0
     """Longest time that the run may take before the harness ends it."""
+    runs: int = 1
+    """How often it is started in the same worktree, one after the other."""
 
     @property
     def evidence(self) -> str:
@@ -94,10 +97,11 @@ def read_attack(family: str, program: str, text: str) -> Attack:
         judge=tuple(shlex.split(fields["judge"])),
         arguments=tuple(shlex.split(fields.get("arguments", ""))),
         trace=tuple(word.strip() for word in fields.get("trace", "").split(",") if word.strip()),
-        terminal=fields.get("terminal") == "yes",
+        terminal=fields.get("terminal", ""),
         descriptors=tuple(fields.get("descriptors", "").split()),
         after=fields.get("after", ""),
         seconds=float(fields.get("seconds", "20")),
+        runs=int(fields.get("runs", "1")),
     )
 
 

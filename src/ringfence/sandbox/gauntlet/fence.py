@@ -20,7 +20,7 @@ class Fence(Protocol):
         """Make the sandbox ready for this repository; called once before each run."""
         ...
 
-    def command(self, world: World, argv: tuple[str, ...], *, terminal: bool) -> tuple[str, ...]:
+    def command(self, world: World, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The command that runs ``argv`` inside the sandbox."""
         ...
 
@@ -50,9 +50,9 @@ class NoFence:
     def prepare(self, world: World) -> None:
         """Nothing to do."""
 
-    def command(self, world: World, argv: tuple[str, ...], *, terminal: bool) -> tuple[str, ...]:
+    def command(self, world: World, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The command itself."""
-        del world, terminal
+        del world
         return argv
 
     def mark(self) -> int:
@@ -78,9 +78,8 @@ class Wrapper(NoFence):
     words: tuple[str, ...] = ()
     log: str = ""
 
-    def command(self, world: World, argv: tuple[str, ...], *, terminal: bool) -> tuple[str, ...]:
+    def command(self, world: World, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The wrapper's words, then the command."""
-        del terminal
         return (*fill(self.words, world.values), *argv)
 
     def mark(self) -> int:

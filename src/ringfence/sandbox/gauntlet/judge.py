@@ -185,6 +185,17 @@ def _special(_: Scene, arguments: list[str]) -> bool:
     return not plain or bool(mode & (stat.S_ISUID | stat.S_ISGID))
 
 
+def _leads_out(scene: Scene, _: list[str]) -> bool:
+    """A link in the worktree on the host leads out of it."""
+    root = os.path.realpath(scene.world.worktree)
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and os.path.commonpath([root, os.path.realpath(path)]) != root:
+                return True
+    return False
+
+
 def _history(scene: Scene, arguments: list[str]) -> bool:
     """A path that matches is in the trees of the branches on the host."""
     listed = git_answer(scene.world.worktree, ("log", "--all", "--name-only", "--format=", "-m"))
@@ -243,6 +254,7 @@ JUDGES: dict[str, Callable[[Scene, list[str]], bool]] = {
     "mounted": _mounted,
     "holds": _holds,
     "special": _special,
+    "leads-out": _leads_out,
     "history": _history,
     "broken": _broken,
     "unresolved": _unresolved,

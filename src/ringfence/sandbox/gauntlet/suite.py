@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ringfence.model.errors import BoxError
 from ringfence.sandbox.gauntlet import judge, trial, watch
-from ringfence.sandbox.gauntlet.attack import Attack, Outcome, Result
+from ringfence.sandbox.gauntlet.attack import Attack, Outcome, Result, fill
 from ringfence.sandbox.gauntlet.fence import Fence, NoFence
 from ringfence.sandbox.gauntlet.plant import World, make_template, plant
 from ringfence.sandbox.gauntlet.servers import Servers
@@ -30,6 +30,7 @@ class Tried:
     passed: bool
     claims: bool
     started: bool
+    recorded: bool
     record: str
     output: bytes
 
@@ -75,7 +76,7 @@ class Gauntlet:
             family=attack.family,
             outcome=_outcome(control, fenced),
             control=control.passed,
-            recorded=any(word in fenced.record for word in attack.trace),
+            recorded=fenced.recorded,
             evidence=attack.evidence,
             detail="" if fenced.started else "the sandbox did not start the program",
         )
@@ -107,11 +108,13 @@ class Gauntlet:
             prints=(before, judge.fingerprint(path)),
             other_terminal=victims.typed_on(),
         )
+        record = fence.record(mark)
         return Tried(
+            recorded=any(word in record for word in fill(attack.trace, world.values)),
             passed=judge.passed(attack, scene),
             claims=run.claims,
             started=run.started,
-            record=fence.record(mark),
+            record=record,
             output=run.output,
         )
 

@@ -78,15 +78,24 @@ class Run:
 
 
 def run(attack: Attack, world: World, fence: Fence, victims: Victims) -> Run:
-    """Run the attack behind the fence. Leaves no process of the attack behind."""
+    """Run the attack behind the fence, as often as it asks. Leaves no process of the attack behind."""
     _lay(attack, world)
-    command = fence.command(world, COMMAND, terminal=attack.terminal)
+    for _ in range(attack.runs - 1):
+        _once(attack, world, fence, victims)
+    return _once(attack, world, fence, victims)
+
+
+def _once(attack: Attack, world: World, fence: Fence, victims: Victims) -> Run:
+    command = fence.command(world, COMMAND)
     observer = watch.Watch(world.tag, int(world.values["inbound_port"]))
     observer.start()
     begin = time.monotonic()
     with _descriptors(attack, world) as keep:
-        runner = _on_terminal if attack.terminal else _into_log if "log" in attack.descriptors else _on_pipes
-        shown = runner(command, world, attack.seconds, keep)
+        if attack.terminal:
+            shown = _on_terminal(command, world, attack.seconds, keep, keyboard=attack.terminal == "yes")
+        else:
+            runner = _into_log if "log" in attack.descriptors else _on_pipes
+            shown = runner(command, world, attack.seconds, keep)
     ended = time.monotonic()
     time.sleep(2 * GRACE)
     if outlived := observer.seen.last > ended + GRACE:
@@ -200,7 +209,11 @@ def _on_pipes(command: tuple[str, ...], world: World, seconds: float, keep: tupl
     return _Shown(output=bytes(streams[0].data + streams[1].data), count=sum(stream.count for stream in streams))
 
 
-def _on_terminal(command: tuple[str, ...], world: World, seconds: float, keep: tuple[int, ...]) -> _Shown:
+def _on_terminal(
+    command: tuple[str, ...], world: World, seconds: float, keep: tuple[int, ...], *, keyboard: bool
+) -> _Shown:
+    if not keyboard:
+        command = ("sh", "-c", 'exec "$@" </dev/null', "sh", *command)
     master, slave = pty.openpty()
     report, write_end = os.pipe()
     before = termios.tcgetattr(slave)[3]
