@@ -14,6 +14,7 @@ pytestmark = pytest.mark.needs_userns
 WORK = """
 echo changed > a.txt; rm run.sh; mv src lib; mkdir -p x/y; echo n > x/y/n; ln -s a.txt link; chmod 600 lib/b.py
 rm -r docs; echo file > docs; for i in $(seq 12); do echo $i > many$i; done
+mkdir -p node_modules/p .venv; echo i > node_modules/p/i; echo v > .venv/v
 """
 
 
@@ -65,11 +66,14 @@ def check_recovered(bench, before, after):
     found = bench.snapshot()
     assert found in (before, after), sorted(set(found) ^ set(before))
     assert not [n for n in os.listdir(f"{bench.root}/.git") if n.startswith("ringfence-stage")]
+    with open(f"{bench.root}/.git/index", "rb") as index:
+        assert index.read(4) == b"DIRC"
     assert bench.tree.recover() == ()
     report = bench.commit()
     assert report.clean, report
     assert bench.snapshot() == after
-    assert os.listdir(bench.layer.upper) == []
+    assert sorted(os.listdir(bench.layer.upper)) == [".venv", "node_modules"]
+    assert bench.box("cat node_modules/p/i .venv/v") == "i\nv\n"
     return told
 
 
@@ -141,6 +145,59 @@ def _random_kills(make_bench, rounds):
         ended += os.WIFSIGNALED(status)
         check_recovered(bench, before, after)
     assert ended > rounds // 4
+
+
+def test_a_change_of_layers_cut_short_loses_no_ignored_path(bench, tmp_path):
+    """Both places where a crash can leave the exchange of the upper directory."""
+    bench.box(
+        "mkdir -p node_modules/a/b deep/node_modules; echo 1 > node_modules/a/b/f; echo 2 > deep/node_modules/g; echo 3 > h"
+    )
+    upper = bench.layer.upper
+    fresh = os.path.dirname(upper) + "/fresh-upper"
+    os.makedirs(fresh + "/deep")
+    os.rename(f"{upper}/deep/node_modules", f"{fresh}/deep/node_modules")
+    assert bench.box("cat node_modules/a/b/f deep/node_modules/g h") == "1\n2\n3\n"
+    assert not os.path.exists(fresh)
+    os.rename(upper, fresh)
+    assert bench.box("cat node_modules/a/b/f deep/node_modules/g h") == "1\n2\n3\n"
+    assert not os.path.exists(fresh)
+
+
+def test_kill_while_history_is_taken(make_bench):
+    """Refs have moved or have not, the index is whole, no lock stays, and the next try finishes."""
+    dice = random.Random(7)
+    span = 0.0
+    for number in range(9):
+        bench = make_bench(f"h{number}")
+        bench.box("echo 1 >> a.txt; echo n > n; git add -A; git commit -qm one; git checkout -qb side; git tag t")
+        request = bench.tree.bundle_request(bench.layer)
+        bench.box(" ".join(f"'{w}'" for w in request.argv))
+        bench.commit()
+        layer = bench.layer
+        child = os.fork()
+        if child == 0:
+            try:
+                bench.tree.take_history(layer, bench.rules, now=1)
+            finally:
+                os._exit(0)
+        start = time.monotonic()
+        if number:
+            time.sleep(dice.random() * span)
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        span = span or time.monotonic() - start
+        bench.tree.recover()
+        assert not os.path.exists(f"{bench.root}/.git/index.lock")
+        assert bench.git("log", "--format=%s", "main") in {"first\n", "one\nfirst\n"}
+        request = bench.tree.bundle_request(layer)
+        if request is not None:
+            bench.box(" ".join(f"'{w}'" for w in request.argv) + " || true")
+        report = bench.tree.take_history(layer, bench.rules, now=1)
+        assert not report.refused, report
+        assert bench.git("log", "--format=%s", "side") == "one\nfirst\n"
+        assert bench.git("symbolic-ref", "HEAD") == "refs/heads/side\n"
+        assert bench.git("fsck", "--strict") is not None
+        assert bench.git("diff", "--cached", "--name-only") == ""
 
 
 def test_forty_random_kills(make_bench):

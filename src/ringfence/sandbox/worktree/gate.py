@@ -33,6 +33,7 @@ class Gate:
     folder: str
     stage_path: str
     owner: tuple[int, int]
+    bin_folder: str
     state: LayerState
     judge: Judge
     tracked: Tracked
@@ -54,7 +55,9 @@ class Gate:
         self._find_conflicts(chosen)
         chosen = [c for c in chosen if c.path not in self._conflicts]
         done, folder = self._apply(chosen, now) if chosen else ([], "")
-        self._clean(done, same)
+        if not self._exchange_layer(changes, done, same):
+            self._clean(done, same)
+        journal.at_step("cleaned")
         self._remember(real, {c.path for c in (*done, *same)})
         if folder:
             journal.Journal(folder).mark("clean")
@@ -189,6 +192,18 @@ class Gate:
 
     def _refuse(self, path: str, why: str) -> None:
         self._verdicts[path] = Verdict(tier=Tier.DENY, rule="gate/unexplained", reason=why)
+
+    def _exchange_layer(self, changes: list[Change], done: list[Change], same: list[Change]) -> bool:
+        """The quick way to clean: when all but ignored and git's own files is settled, a fresh layer takes those over."""
+        settled = {c.path for c in (*done, *same)}
+        stays = [c for c in changes if not _follows(c) and c.path not in settled]
+        if not settled or self._conflicts or any(not (c.ignored or c.internal) for c in stays):
+            return False
+        kept = {".git" if c.internal else c.path for c in stays}
+        if any(_entry(self.upper, path) is None for path in kept):
+            return False  # hidden by a folder above, not by an entry of its own
+        layers.carry_on(self.folder, self.root, kept, self.bin_folder)
+        return True
 
     def _clean(self, done: list[Change], same: list[Change]) -> None:
         clean_layer(self.upper, self.lower, [*done, *same])

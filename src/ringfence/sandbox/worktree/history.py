@@ -10,9 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ringfence.model.box import Layer
 from ringfence.model.call import FileAction, ToolCall
-from ringfence.model.ids import MissionId
 from ringfence.model.ports import Decider
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import layers, state
@@ -100,15 +98,14 @@ class Taking:
 
     root: str
     repository: Repository
-    layer: Layer
-    mission: MissionId
+    owner: tuple[int, int]
     folder: str
     upper: int
     lower: int
     common: int
     directory: int
     record: state.LayerState
-    decider: Decider
+    decider: Decider | None
     hides: Callable[[str], bool]
     approved: frozenset[str]
     _lists: dict[str, list[RefItem]] = field(
@@ -119,6 +116,7 @@ class Taking:
     def take(self, changes: list[Change]) -> HistoryReport:
         """Do all steps. What cannot be explained is refused with the reason; files are not this part's business."""
         internal = [c for c in changes if c.internal]
+        self.finish()
         try:
             return self._take(internal) if internal else HistoryReport()
         finally:
@@ -165,18 +163,37 @@ class Taking:
                 self._remember(move)
         head = self._judge_head(store, real, wanted, good, known)
         if good or head:
-            store.hand_over(self.layer.owner)
+            store.hand_over(self.owner)
         before = real.tip()
+        expected = wanted.tip() if head or real.head == wanted.head else before
+        if expected is not None and expected != before:
+            self.record.index_owed = (before or "", expected)
+            state.store(self.folder, self.record)
         for move in good:
             self._move(move, real)
         if head:
             self._move_head(real, wanted)
-        after = real_refs(self.common, self.directory).tip()
-        if after is None or after == before:
+        return self._follow_index(store)
+
+    def _follow_index(self, store: Quarantine) -> str:
+        """Let the index follow HEAD, now or after a crash that came between the two."""
+        owed, self.record.index_owed = self.record.index_owed, None
+        tip = real_refs(self.common, self.directory).tip()
+        if owed is None or tip != owed[1]:
             return ""
-        return move_index(
-            store.git, self.repository.directory, self.folder, old=before, new=after, owner=self.layer.owner
-        )
+        directory = self.repository.directory
+        return move_index(store.git, directory, self.folder, old=owed[0] or None, new=tip, owner=self.owner)
+
+    def finish(self) -> None:
+        """After a crash: let the index follow a HEAD that had moved already."""
+        if self.record.index_owed is not None:
+            sha256 = len(self.record.index_owed[1]) == 64
+            store = Quarantine(f"{self.folder}/quarantine.git", f"{self.repository.common}/objects", sha256=sha256)
+            store.make()
+            try:
+                self._follow_index(store)
+            finally:
+                store.remove()
 
     def _judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
         item = RefItem(
@@ -209,6 +226,8 @@ class Taking:
             return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
         action = FileAction.DELETE if one.deleted else FileAction.WRITE
         worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")
+        if self.decider is None:
+            return Tier.DENY, "gate/history", "nobody is there to decide"
         for piece in [""] if one.deleted else _pieces(content):
             text = None if one.deleted else piece
             decision = self.decider.decide(
@@ -239,13 +258,15 @@ class Taking:
         if base == "moved":
             self._keep_aside(move)
             return
-        git = Git(directory=self.repository.directory, owner=self.layer.owner)
+        git = Git(directory=self.repository.directory, owner=self.owner)
         if move.new is None:  # a deleted branch's commits stay reachable
-            kept = f"refs/ringfence/{self.mission}/deleted/{move.name.removeprefix('refs/')}"
+            kept = f"refs/ringfence/{os.path.basename(self.folder)}/deleted/{move.name.removeprefix('refs/')}"
             lines = f"start\nupdate {kept} {move.old}\ndelete {move.name} {move.old}\nprepare\ncommit\n"
         else:
             lines = f"start\nupdate {move.name} {move.new} {move.old or '0' * len(move.new)}\nprepare\ncommit\n"
-        answer = git.run("update-ref", "-m", f"ringfence: mission {self.mission}", "--stdin", given=lines.encode())
+        answer = git.run(
+            "update-ref", "-m", f"ringfence: mission {os.path.basename(self.folder)}", "--stdin", given=lines.encode()
+        )
         if not answer.ok:
             self._keep_aside(move, answer.error)
             return
@@ -270,21 +291,21 @@ class Taking:
     def _keep_aside(self, move: Move, why: str = "someone else moved it meanwhile") -> None:
         kept = ""
         if move.new is not None:
-            kept = f"refs/ringfence/{self.mission}/{move.name.removeprefix('refs/')}"
-            git = Git(directory=self.repository.directory, owner=self.layer.owner)
+            kept = f"refs/ringfence/{os.path.basename(self.folder)}/{move.name.removeprefix('refs/')}"
+            git = Git(directory=self.repository.directory, owner=self.owner)
             answer = git.run("update-ref", "--stdin", given=f"update {kept} {move.new}\n".encode())
             kept = kept if answer.ok else ""
         item = _item(move, Tier.ALLOW, "gate/conflict", why)
         self._put("conflicts", replace(item, kept=kept))
 
     def _move_head(self, real: Refs, wanted: Refs) -> None:
-        git = Git(directory=self.repository.directory, owner=self.layer.owner)
+        git = Git(directory=self.repository.directory, owner=self.owner)
         move = Move(name="HEAD", old=real.head, new=wanted.head)
         blocked = wanted.head.startswith("refs/") and any(i.name == wanted.head for i in self._lists["conflicts"])
         if blocked or self._touched_since(self.directory, "HEAD"):
             self._put("conflicts", _item(move, Tier.ALLOW, "gate/conflict", "someone else moved it meanwhile"))
             return
-        note = ("-m", f"ringfence: mission {self.mission}")
+        note = ("-m", f"ringfence: mission {os.path.basename(self.folder)}")
         if wanted.head.startswith("refs/"):
             answer = git.run("symbolic-ref", *note, "HEAD", wanted.head)
         else:

@@ -13,23 +13,38 @@ from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
+_BIN = 32
+_FRESH = "fresh-upper"
+
 
 def make_upper(folder: str, root: str, carried: str) -> None:
     """Make ``upper`` and ``work`` in a mission's folder; a carried layer of ignored paths becomes the upper directory."""
     upper = f"{folder}/upper"
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    mend(folder, root)
     if not os.path.isdir(upper):
         with contextlib.suppress(FileNotFoundError):
             os.rename(carried, upper)
         os.makedirs(upper, exist_ok=True)
-        info = os.stat(root)
-        os.chmod(upper, stat.S_IMODE(info.st_mode))
+        _fit(upper, root)
+    if not os.path.isdir(f"{folder}/work"):
+        os.makedirs(f"{folder}/work")
         if os.geteuid() == 0:
-            os.chown(upper, info.st_uid, info.st_gid)
-    os.makedirs(f"{folder}/work", exist_ok=True)
-    if os.geteuid() == 0:
-        info = os.stat(root)
-        os.chown(f"{folder}/work", info.st_uid, info.st_gid)
+            info = os.stat(root)
+            os.chown(f"{folder}/work", info.st_uid, info.st_gid)
+
+
+def mend(folder: str, root: str) -> None:
+    """Finish a ``carry_on`` that a crash cut short, so that no ignored path is lost: what was moved out comes back."""
+    upper, fresh = f"{folder}/upper", f"{folder}/{_FRESH}"
+    if not os.path.isdir(fresh):
+        return
+    if os.path.isdir(upper):
+        _merge_back(fresh, upper)
+        remove_tree(fresh)
+    else:
+        os.rename(fresh, upper)
+        _fit(upper, root)
 
 
 def assert_not_mounted(upper: str) -> None:
@@ -47,23 +62,49 @@ def assert_not_mounted(upper: str) -> None:
                 )
 
 
-def carry_on(upper: str, carried: str, ignored: Iterable[str]) -> None:
-    """Keep only the ignored paths of an upper directory, as the carried layer of the repository; the rest is removed."""
-    kept = sorted(ignored)
-    fresh = carried + ".new"
-    remove_tree(fresh)
-    if kept:
+def set_out(path: str, bin_folder: str) -> None:
+    """Put a folder out of the way in one step; ``empty_bin`` removes it later. Removing many folders is slow, moving is not."""
+    os.makedirs(bin_folder, mode=0o700, exist_ok=True)
+    for number in range(_BIN):
+        try:
+            os.rename(path, f"{bin_folder}/{number}")
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
+                raise
+    remove_tree(path)  # the bin is full: nobody empties it, so nothing more goes in
+
+
+def empty_bin(bin_folder: str) -> None:
+    """Remove everything that ``set_out`` put there."""
+    remove_tree(bin_folder)
+
+
+def carry_on(folder: str, root: str, kept: Iterable[str], bin_folder: str, *, target: str | None = None) -> None:
+    """Exchange a mission's upper directory for one with the kept paths alone; the old one is set out.
+
+    With ``target`` the new one becomes that folder instead (nothing kept: none is made), and the mission has no upper
+    directory any more. Must not be called while it is mounted.
+    """
+    upper, fresh = f"{folder}/upper", f"{folder}/{_FRESH}"
+    mend(folder, root)
+    paths = sorted(kept)
+    if paths or target is None:
         os.makedirs(fresh, mode=0o700)
-        for path in kept:
-            parent = os.path.dirname(f"{fresh}/{path}")
-            _mirror(upper, fresh, os.path.dirname(path))
-            os.makedirs(parent, exist_ok=True)
-            _movable(f"{upper}/{path}")
-            os.rename(f"{upper}/{path}", f"{fresh}/{path}")
-    remove_tree(upper)
-    if kept:
-        remove_tree(carried)
-        os.rename(fresh, carried)
+    for path in paths:
+        _mirror(upper, fresh, os.path.dirname(path))
+        _movable(f"{upper}/{path}")
+        os.rename(f"{upper}/{path}", f"{fresh}/{path}")
+    if target is None:
+        _fit(fresh, root)
+    set_out(upper, bin_folder)
+    if target is None:
+        os.rename(fresh, upper)
+    elif paths:
+        set_out(target, bin_folder)
+        os.rename(fresh, target)
 
 
 def expose(upper: int, lower: int, path: str) -> None:
@@ -227,6 +268,23 @@ def _prune_one(up: int, low: int | None, name: str) -> None:
         if not hides and same_mode:
             with contextlib.suppress(OSError):  # not empty: it still holds something
                 os.rmdir(name, dir_fd=up)
+
+
+def _fit(upper: str, root: str) -> None:
+    """The upper directory's own mode and owner are what a box sees of the worktree's root."""
+    info = os.stat(root)
+    os.chmod(upper, stat.S_IMODE(info.st_mode))
+    if os.geteuid() == 0:
+        os.chown(upper, info.st_uid, info.st_gid)
+
+
+def _merge_back(fresh: str, upper: str) -> None:
+    for name in os.listdir(fresh):
+        source, target = f"{fresh}/{name}", f"{upper}/{name}"
+        if not os.path.lexists(target):
+            os.rename(source, target)
+        elif os.path.isdir(source) and not os.path.islink(source) and os.path.isdir(target):
+            _merge_back(source, target)
 
 
 def _mirror(upper: str, fresh: str, path: str) -> None:

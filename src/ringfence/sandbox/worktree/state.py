@@ -55,6 +55,8 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
     bases: dict[bytes, Base] = {}
     refs: dict[bytes, str] = {}
     """What branches and tags that wait in the layer pointed to when the mission moved them; empty text for absent."""
+    index_owed: tuple[str, str] | None = None
+    """HEAD's commit before (empty: none) and after a move whose index did not follow yet: a crash came between."""
     reported: list[str] = []
     """Refusals of history already told once."""
 

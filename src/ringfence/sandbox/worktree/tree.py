@@ -98,6 +98,22 @@ class Worktree:
             self._drop_stale_index(record, folder)
             record.stamp()
             state.store(folder, record)
+        return self._layer(folder)
+
+    def look(self, mission: MissionId) -> Layer:
+        """The mission's layer for looking, committing or discarding: unlike ``layer``, no mount is about to follow."""
+        folder = self._folder(mission)
+        if not os.path.isdir(folder):
+            raise RingfenceError(
+                "mission-unknown", f"mission {mission!r} has no layer", remedy="see ringfence mission list"
+            )
+        with self.lock():
+            self._record(folder)
+            layers.make_upper(folder, self.root, f"{folder}/none")
+        return self._layer(folder)
+
+    def _layer(self, folder: str) -> Layer:
+        info = os.stat(self.root)
         return Layer(
             lower=self.root,
             upper=f"{folder}/upper",
@@ -108,13 +124,13 @@ class Worktree:
 
     def changes(self, layer: Layer) -> tuple[Change, ...]:
         """Every difference of the layer from the real tree. Ignored folders are one change each; git's own files are marked."""
-        with self._opened(layer) as (upper, lower):
+        with self.lock(), self._opened(layer) as (upper, lower):
             return tuple(c for c in self._walk().changes(upper, lower) if c.kind is not ChangeKind.SAME)
 
     def diff(self, layer: Layer, *, stat_only: bool = False) -> str:
         """The changes as text for a person: counts, then a unified diff. Names and contents are escaped for a terminal."""
         changes = tuple(c for c in self.changes(layer) if not c.internal)
-        with self._opened(layer) as (upper, lower):
+        with self.lock(), self._opened(layer) as (upper, lower):
             return differ.render(changes, upper, lower, stat_only=stat_only)
 
     def commit(
@@ -148,6 +164,7 @@ class Worktree:
                 folder=folder,
                 stage_path=self._stage(folder),
                 owner=layer.owner,
+                bin_folder=self._bin,
                 state=record,
                 judge=judge,
                 tracked=walk.tracked,
@@ -193,8 +210,7 @@ class Worktree:
             taking = history.Taking(
                 root=self.root,
                 repository=self.repository,
-                layer=layer,
-                mission=MissionId(os.path.basename(folder)),
+                owner=layer.owner,
                 folder=folder,
                 upper=upper,
                 lower=lower,
@@ -205,18 +221,18 @@ class Worktree:
                 hides=self._hides,
                 approved=frozenset(approved),
             )
-            report = taking.take(list(self._walk().changes(upper, lower)))
-            state.store(folder, record)
-            return report
+            try:
+                return taking.take(list(self._walk().changes(upper, lower)))
+            finally:
+                state.store(folder, record)
 
     def discard(self, layer: Layer, paths: Iterable[str] | None = None) -> tuple[str, ...]:
         """Drop changes from the layer: the named paths and what lies below them, or all but the ignored ones."""
-        folder = os.path.dirname(layer.upper)
         with self.lock(), self._opened(layer) as (upper, lower):
             layers.assert_not_mounted(layer.upper)
             found = tuple(self._walk().changes(upper, lower))
             if paths is None:
-                self._drop_all(layer, folder, [c.path for c in found if c.ignored])
+                self._drop_all(layer, found)
                 return tuple(c.path for c in found if not c.ignored and not c.internal)
             dropped = [os.path.normpath(path) for path in paths]
             for path in dropped:
@@ -232,12 +248,13 @@ class Worktree:
         folder = os.path.dirname(layer.upper)
         with self.lock():
             layers.assert_not_mounted(layer.upper)
+            layers.mend(folder, self.root)
             if os.path.isdir(layer.upper):
                 with self._opened(layer) as (upper, lower):
-                    ignored = [c.path for c in self._walk().changes(upper, lower) if c.ignored]
+                    ignored = self._ignored(layer, self._walk().changes(upper, lower))
                 os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
-                layers.carry_on(layer.upper, self._carried, ignored)
-            layers.remove_tree(layer.work)
+                layers.carry_on(folder, self.root, ignored, self._bin, target=self._carried)
+            layers.set_out(layer.work, self._bin)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/layer.state")
 
@@ -245,6 +262,11 @@ class Worktree:
         """Remove the ignored paths that would be carried on to the next mission."""
         with self.lock():
             layers.remove_tree(self._carried)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Remove what commits and discards set out of the way. Slow; call it after the answer is given, and at the end."""
+        layers.empty_bin(self._bin)
 
     def undo(self, mission: MissionId) -> journal.UndoReport:
         """Give back what all commits of a mission changed, newest first. What someone changed since stays, and is listed."""
@@ -266,13 +288,19 @@ class Worktree:
         """Finish or take back the commits of this worktree that a crash cut short; call it at every start."""
         told: list[str] = []
         with self.lock(), self._root() as lower:
+            self.sweep()
             if self.repository is not None:
                 recover_index(self.repository.directory)
             for name in sorted(os.listdir(f"{self._state}/missions")):
                 folder = f"{self._state}/missions/{name}"
                 if self._belongs(folder):
+                    told += self._recover_history(folder, lower)
                     told += recover(folder, f"{folder}/upper", lower, self._stage(folder))
         return tuple(told)
+
+    @property
+    def _bin(self) -> str:
+        return f"{self._state}/repositories/{self.key}/carried-bin"
 
     @property
     def _carried(self) -> str:
@@ -305,6 +333,29 @@ class Worktree:
                 if record.has("plan") and record.plan().root == os.fsencode(self.root):
                     return True
         return False
+
+    def _recover_history(self, folder: str, lower: int) -> list[str]:
+        record = state.load(folder)
+        if record is None or record.index_owed is None or self.repository is None:
+            return []
+        info = os.fstat(lower)
+        with self._git_opened() as (common, directory):
+            history.Taking(
+                root=self.root,
+                repository=self.repository,
+                owner=(info.st_uid, info.st_gid),
+                folder=folder,
+                upper=lower,
+                lower=lower,
+                common=common,
+                directory=directory,
+                record=record,
+                decider=None,
+                hides=self._hides,
+                approved=frozenset(),
+            ).finish()
+        state.store(folder, record)
+        return [f"the index of {self.root!r} follows the commit that HEAD had moved to"]
 
     def _drop_stale_index(self, record: state.LayerState, folder: str) -> None:
         """An index that the layer kept would undo what a person committed since: theirs counts."""
@@ -346,14 +397,18 @@ class Worktree:
                 remedy=f"the mission's changes are kept in {folder}/upper; put the folder back, or discard the mission",
             )
 
-    def _drop_all(self, layer: Layer, folder: str, ignored: list[str]) -> None:
-        kept = f"{folder}/kept-ignored"
-        layers.carry_on(layer.upper, kept, ignored)
-        layers.make_upper(folder, self.root, kept)
+    def _drop_all(self, layer: Layer, found: tuple[Change, ...]) -> None:
+        folder = os.path.dirname(layer.upper)
+        layers.carry_on(folder, self.root, self._ignored(layer, found), self._bin)
         record = state.load(folder)
         if record is not None:
             record.bases, record.refs, record.files.gated, record.git.gated = {}, {}, True, True
             state.store(folder, record)
+
+    @staticmethod
+    def _ignored(layer: Layer, found: Iterable[Change]) -> list[str]:
+        """Ignored paths that the layer has an entry for; one hidden by a folder above needs none to be carried on."""
+        return [c.path for c in found if c.ignored and os.path.lexists(f"{layer.upper}/{c.path}")]
 
     def _walk(self) -> Walk:
         index, exclude = b"", b""
@@ -389,6 +444,7 @@ class Worktree:
     @contextlib.contextmanager
     def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:
         with self._root() as lower:
+            layers.mend(os.path.dirname(layer.upper), self.root)
             upper = os.open(layer.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 yield upper, lower
