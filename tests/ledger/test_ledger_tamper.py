@@ -66,7 +66,10 @@ def judge_alone(directory: Path, *anchors: note.Checkpoint, strict: bool = True)
         arguments += ["--anchor", str(path)]
     done = subprocess.run(
         [sys.executable, "-I", "-S", VERIFIER, str(directory), "--now", str(NOW), *arguments],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout.split()[0]
@@ -95,7 +98,8 @@ def test_an_untouched_log_is_ok_with_an_anchor_and_not_proven_without(small):
     assert judge(small) is Verdict.NO_ANCHOR
     assert judge_alone(small, head_of(small)) == "OK"
     assert judge_alone(small) == "NO_ANCHOR"
-    assert not Verdict.TORN.proven and Verdict.NO_ANCHOR.proven
+    assert not Verdict.TORN.proven
+    assert Verdict.NO_ANCHOR.proven
 
 
 def test_every_single_bit_flip_is_altered(small):
@@ -306,7 +310,9 @@ def test_a_signature_line_of_a_stranger_is_ignored_and_spare_bits_are_not(small)
     head = head_of(small)
     stranger = note.Signature(name="witness.example.org", key_id=b"abcd", value=bytes(64))
     (small / "checkpoint").write_bytes(
-        note.Checkpoint(origin=head.origin, size=head.size, root=head.root, signatures=(stranger, *head.signatures)).text()
+        note.Checkpoint(
+            origin=head.origin, size=head.size, root=head.root, signatures=(stranger, *head.signatures)
+        ).text()
     )
     assert judge(small) is Verdict.NO_ANCHOR
     assert judge_alone(small) == "NO_ANCHOR"

@@ -16,8 +16,11 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ringfence.ledger import envelope, frame, note, scan, start
+from ringfence.ledger.apart import contents_apart, fit
 from ringfence.ledger.checkpoint import Checkpointer, Epochs
+from ringfence.ledger.personal import PersonalStore
 from ringfence.ledger.resume import State, header_of, track
+from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.ledger.segment import SEGMENT_BYTES, WINDOW_BYTES, Segment
 from ringfence.ledger.start import Anchor, unwritable
 from ringfence.ledger.tree import fold
@@ -39,12 +42,24 @@ class Scrubber(Protocol):
         """The body with every secret replaced."""
         ...
 
+    def clean(self, text: str) -> str:
+        """One text with every secret replaced."""
+        ...
+
 
 class Keeper(Protocol):
     """Keeps personal data apart, erasable, and gives the commitments that enter the record."""
 
     def keep(self, subject: str, values: Mapping[str, str]) -> Mapping[str, Json]:
         """Store the values durably; returns one commitment a name."""
+        ...
+
+    def load(self, commit: Mapping[str, Json]) -> str | None:
+        """The value of a commitment, or None where it was erased."""
+        ...
+
+    def erase(self, own: str) -> bool:
+        """Destroy the values of a subject, given its id."""
         ...
 
 
@@ -98,8 +113,9 @@ class Ledger:
         """Use ``open``."""
         self.directory = directory
         self._state, self._segment, self._clock, self._settings = state, segment, clock, settings
-        self._secrets, self._keeper, self._lock = secrets, keeper, lock
+        self._secrets, self._keeper, self._lock = secrets, keeper or PersonalStore(directory), lock
         self._mutex = threading.Lock()
+        self._scrubbing = threading.Lock()
         self._queue: list[_Request] = []
         self._leading = False
         self._failure: LedgerError | None = None
@@ -216,6 +232,25 @@ class Ledger:
         assert request.acks is not None
         return request.acks
 
+    def use_secrets(self, secrets: Scrubber) -> None:
+        """Scrub with these rules and values from now on: the policy or the credential store changed."""
+        self._secrets = secrets
+
+    @property
+    def keeper(self) -> Keeper:
+        """The side store."""
+        return self._keeper
+
+    @property
+    def now(self) -> Micros:
+        """The ledger's clock."""
+        return self._clock()
+
+    @property
+    def checkpoint_failure(self) -> BaseException | None:
+        """Why the last checkpoint could not be written, or None."""
+        return self._checkpointer.failure
+
     def checkpoint(self) -> note.Checkpoint:
         """Sign the head as it is now and store the checkpoint durably."""
         return self._checkpointer.write()
@@ -278,13 +313,25 @@ class Ledger:
     def _prepare(self, entry: Entry) -> tuple[bytes, int, EntryKind]:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
             raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2286")
-        body = entry.body if self._secrets is None else self._secrets.scrub(entry.body)
+        body, moved = contents_apart(entry.body) if entry.kind is EntryKind.INTENT else (entry.body, {})
+        secrets = self._secrets or self._default_secrets()
+        body, longer = fit(secrets.scrub(body))
+        apart = {**entry.personal, **moved, **longer}
         personal: Mapping[str, Json] = {}
-        if entry.personal:
-            if self._keeper is None:
-                raise LedgerError("no-side-store", "an entry with personal data needs the ledger's side store")
-            personal = self._keeper.keep(entry.subject or entry.mission or "", entry.personal)
+        if apart:
+            clean = {name: secrets.clean(value) for name, value in apart.items()}
+            try:
+                personal = self._keeper.keep(entry.subject or entry.mission or "", clean)
+            except OSError as error:
+                raise unwritable(error, f"{self.directory}/private") from error
         return envelope.prepare(entry, body=body, personal=personal), entry.time, entry.kind
+
+    def _default_secrets(self) -> Scrubber:
+        """Known token forms alone; made at first use, because its rules take a while to load."""
+        with self._scrubbing:
+            if self._secrets is None:
+                self._secrets = SecretScrubber(load_key(self.directory))
+            return self._secrets
 
     def _lead(self, own: _Request) -> None:
         with self._mutex:

@@ -6,6 +6,7 @@ store, for its length or because it is a content, as ``{"kept": name}``.
 
 import dataclasses
 import enum
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -137,6 +138,9 @@ def _reason(reason: Reason) -> Body:
 def call_from_record(record: Mapping[str, Json], load: Loader | None = None) -> ToolCall:
     """The call of a recorded intent. Raises NotReplayable where a part was scrubbed, erased or cannot be read."""
     body = _object(record.get("body"), "body")
+    context = body.get("context")
+    if isinstance(context, dict) and context.keys() == {"kept"}:
+        context = json.loads(str(_text(context, load, "context")))
     fields = dict(_object(body.get("request"), "request"))
     kind = _REQUESTS.get(str(fields.pop("kind", "")))
     if kind is None:
@@ -147,7 +151,7 @@ def call_from_record(record: Mapping[str, Json], load: Loader | None = None) -> 
         request=request,
         cwd=str(_text(body.get("cwd"), load, "cwd")),
         id=CallId(str(record.get("call", ""))),
-        context=_context(_object(body.get("context"), "context"), load),
+        context=_context(_object(context, "context"), load),
     )
 
 
@@ -180,8 +184,8 @@ def facts_from_record(record: Mapping[str, Json], load: Loader | None = None) ->
     """The facts that a recorded intent was judged by. Raises NotReplayable."""
     body = _object(record.get("body"), "body")
     stored = body.get("facts")
-    if isinstance(stored, dict) and "kept" in stored:
-        raise NotReplayable("the facts, which were moved aside")
+    if isinstance(stored, dict) and stored.keys() == {"kept"}:
+        stored = json.loads(str(_text(stored, load, "facts")))
     found = cast("dict[str, object]", {k: _text(v, load, k) for k, v in _object(stored, "facts").items()})
     try:
         return PathFacts(

@@ -1,0 +1,72 @@
+"""What does not belong into a record goes apart: contents always, and the longest texts of a body that is too large. Pure.
+
+In the body ``{"kept": NAME}`` takes its place; the record's ``personal`` part holds the commitment of that name.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from ringfence.ledger import canonical
+from ringfence.ledger.record import KEPT_APART
+from ringfence.model.entry import Json
+
+BODY_LIMIT = 60_000
+"""Bytes of an encoded body; the rest of a record's 65,535 is for its members and commitments."""
+SHORT = 256
+WHOLE = ("facts", "gate", "observations", "context")
+"""Parts that are moved as a whole, as JSON text, where no long text is left to move."""
+
+
+def contents_apart(body: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[str, str]]:
+    """The body with the contents of its request moved apart, and those contents by name."""
+    moved: dict[str, str] = {}
+    for part, field in KEPT_APART:
+        inner = body.get(part)
+        value = inner.get(field) if isinstance(inner, dict) else None
+        if isinstance(inner, dict) and isinstance(value, str):
+            name = f"{part}.{field}"
+            moved[name] = value
+            body = {**body, part: {**inner, field: {"kept": name}}}
+    return body, moved
+
+
+def fit(body: Mapping[str, Json], limit: int = BODY_LIMIT) -> tuple[Mapping[str, Json], dict[str, str]]:
+    """The body, small enough for a record, and what had to be moved apart. May still be too large: then it is refused."""
+    size = len(canonical.encode(dict(body)))
+    moved: dict[str, str] = {}
+    if size <= limit:
+        return body, moved
+    copy = cast("dict[str, Json]", json.loads(json.dumps(body)))
+    places = sorted(_texts(copy, ()), key=lambda place: len(place[1].encode()), reverse=True)
+    for path, text in places:
+        if size <= limit or len(text) < SHORT or len(moved) >= 64:
+            break
+        size -= _put(copy, path, text, moved)
+    for part in WHOLE:
+        if size > limit and part in copy:
+            text = json.dumps(copy[part], separators=(",", ":"), ensure_ascii=False)
+            size -= _put(copy, (part,), text, moved)
+    return copy, moved
+
+
+def _put(body: dict[str, Json], path: tuple[str | int, ...], text: str, moved: dict[str, str]) -> int:
+    """Put a mark in the place of a text; returns about how many bytes that saves."""
+    name = ".".join(str(step) for step in path)[:128]
+    target: Json = body
+    for step in path[:-1]:
+        target = target[step]  # type: ignore[index]  # the path was found by walking this very value
+    target[path[-1]] = {"kept": name}  # type: ignore[index]  # the same
+    moved[name] = text
+    return len(text.encode()) - len(name) - 16
+
+
+def _texts(value: Json, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts(inner, (*path, key))
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from _texts(inner, (*path, position))

@@ -1,0 +1,186 @@
+"""Secrets are replaced before anything is written: known token forms, the policy's patterns, and exact values.
+
+A secret becomes ``hmac:EPOCH:32 hex digits``, a keyed hash: who holds the key can ask whether two are equal, nobody can
+guess one from it. Every record is searched once in its encoded form; only where that finds something are its texts
+looked at one by one.
+"""
+
+import base64
+import hmac
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from ringfence.ledger import canonical
+from ringfence.ledger.segment import replace
+from ringfence.model.entry import Json
+from ringfence.model.errors import LedgerError
+
+FORMS: tuple[tuple[str, str], ...] = (
+    ("aws-key-id", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
+    ("aws-secret", r"(?i)aws_?secret_?(?:access_?)?key[\"']?\s*[=:]\s*[\"']?[0-9a-z/+=]{40}"),
+    ("github", r"\b(?:gh[pousr]_[0-9A-Za-z]{36,251}|github_pat_[0-9A-Za-z_]{22,255})\b"),
+    ("gitlab", r"\bgl(?:pat|dt|rt|ft|soat|cbt)-[0-9A-Za-z_-]{20,}"),
+    ("slack", r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}|\bxapp-[0-9]-[0-9A-Za-z-]{20,}"),
+    ("slack-hook", r"hooks\.slack\.com/services/[0-9A-Za-z/]{20,}"),
+    ("google-api", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("google-oauth", r"\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}"),
+    ("stripe", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}|\bwhsec_[0-9A-Za-z]{16,}"),
+    ("model-api", r"\bsk-(?:ant-|proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,}"),
+    ("package-index", r"\bpypi-[0-9A-Za-z_-]{50,}|\bnpm_[0-9A-Za-z]{36}|\bdckr_pat_[0-9A-Za-z_-]{20,}"),
+    ("hugging-face", r"\bhf_[0-9A-Za-z]{30,}"),
+    ("sendgrid", r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}"),
+    ("digitalocean", r"\bdo[opr]_v1_[0-9a-f]{64}"),
+    ("azure", r"(?i)\b(?:AccountKey|SharedAccessKey)=[0-9a-z+/]{40,}={0,2}|[?&]sig=[0-9a-z%+/]{30,}"),
+    ("jwt", r"\beyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}"),
+    (
+        "private-key",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?",
+    ),
+    ("url-password", r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^/\s:@\"']{0,64}:([^/\s@\"']{3,256})@"),
+    (
+        "authorization",
+        r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest)\s+([0-9a-z._~+/=:-]{8,})",
+    ),
+    (
+        "assigned",
+        r"(?i)(?:\b|_)(?:password|passwd|secret|api_?key|auth_?token|access_?token|client_?secret|private_?token)[\"']?\s*[=:]\s*[\"']?([^\s\"'&;,<>(){}$]{8,256})",
+    ),
+)
+"""Name and RE2 rule of every form that is recognised. Where a rule has a group, only the group is the secret."""
+_TWO_WORDS = r"\"--?(?:[a-z_-]*[_-])?(?:password|passwd|token|secret|api[_-]?key)\",\""
+"""An option whose value is the next word of an argument vector, as records spell it."""
+MIN_VALUE = 6
+"""Characters of the shortest exact value: shorter ones would tear up ordinary text."""
+_INDEX_KEYS = frozenset({"policy", "public", "root", "sha256", "prev", "by_old", "by_new"})
+
+
+def load_key(directory: str) -> bytes:
+    """The key of the keyed hashes, made at first use. Raises LedgerError ``ledger-key``."""
+    path = f"{directory}/keys/scrub-1.key"
+    try:
+        with open(path, "rb") as stream:
+            key = bytes.fromhex(stream.read(256).decode().strip())
+    except FileNotFoundError:
+        key = os.urandom(32)
+        replace(path, key.hex().encode() + b"\n")
+    except (OSError, ValueError) as error:
+        raise LedgerError("ledger-key", "the scrubbing key cannot be read", where=path) from error
+    if len(key) != 32:
+        raise LedgerError("ledger-key", "the scrubbing key is damaged", where=path, remedy="restore it from a backup")
+    return key
+
+
+class SecretScrubber:
+    """Replaces what looks like a secret, or is one that we know. Thread-safe; holds compiled rules only."""
+
+    def __init__(self, key: bytes, *, patterns: Iterable[str] = (), values: Iterable[str] = (), epoch: int = 1) -> None:
+        """``patterns`` are RE2 rules of the policy, ``values`` secrets that the credential store knows.
+
+        Raises LedgerError ``bad-pattern`` naming a rule that RE2 does not take: a rule that cannot be run would let
+        its secrets through.
+        """
+        import re2
+
+        self._key, self._epoch = key, epoch
+        rules = [*(rule for _, rule in FORMS), *patterns]
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = 64 << 20
+        try:
+            self._rules = [re2.compile(rule, options) for rule in rules]
+            self._any = re2.compile("|".join(f"(?:{rule})" for rule in (*rules, _TWO_WORDS)), options)
+        except re2.error as error:
+            raise LedgerError(
+                "bad-pattern", "a scrubbing pattern is not valid RE2", remedy="see the policy's `patterns`"
+            ) from error
+        known = {spelling for value in values if len(value) >= MIN_VALUE for spelling in _spellings(value)}
+        self._values = sorted(known, key=len, reverse=True)
+        self._encoded = sorted({json.dumps(value, ensure_ascii=False)[1:-1].encode() for value in known})
+
+    def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The body with every secret replaced, in keys too; the same object where there is none."""
+        encoded = canonical.encode(dict(body))
+        # Escaped quotes would hide the edges of a form from the rules, so the search sees the texts without escapes.
+        plain = encoded.replace(b"\\", b"") if b"\\" in encoded else encoded
+        seen = self._any.search(encoded) is not None or (plain is not encoded and self._any.search(plain) is not None)
+        if not seen and not any(value in encoded for value in self._encoded):
+            return body
+        cleaned = self._walk(dict(body))
+        assert isinstance(cleaned, dict)
+        return cleaned
+
+    def clean(self, text: str) -> str:
+        """One text with every secret replaced."""
+        for value in self._values:
+            if value in text:
+                text = text.replace(value, self.mark(value))
+        for rule in self._rules:
+            if rule.search(text) is not None:
+                text = self._replace(rule, text)
+        return text
+
+    def mark(self, secret: str) -> str:
+        """What stands in the ledger in place of a secret."""
+        digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
+        return f"hmac:{self._epoch}:{digest.hex()[:32]}"
+
+    def _replace(self, rule: Any, text: str) -> str:
+        parts: list[str] = []
+        end = 0
+        for match in rule.finditer(text):
+            group = 1 if match.re.groups and match.start(1) >= 0 else 0
+            start, stop = match.start(group), match.end(group)
+            if start < end or start == stop or text[start:stop].startswith("hmac:"):
+                continue
+            parts += [text[end:start], self.mark(text[start:stop])]
+            end = stop
+        return "".join([*parts, text[end:]])
+
+    def _walk(self, value: Json) -> Json:
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, list):
+            return self._list(value)
+        if isinstance(value, dict):
+            return {
+                self.clean(key): inner if key in _INDEX_KEYS and _is_hash(inner) else self._walk(inner)
+                for key, inner in value.items()
+            }
+        return value
+
+    def _list(self, values: list[Json]) -> list[Json]:
+        """Texts one by one, and what only two words in a row say, as ``--password`` and the next word."""
+        cleaned = [self._walk(value) for value in values]
+        for position in range(len(values) - 1):
+            name, value = values[position], values[position + 1]
+            if isinstance(name, str) and isinstance(value, str) and len(value) >= MIN_VALUE and _names_secret(name):
+                cleaned[position + 1] = self.mark(value)
+        return cleaned
+
+
+def _names_secret(word: str) -> bool:
+    bare = word.lstrip("-").replace("-", "_").lower()
+    return word.startswith("-") and (
+        bare in {"password", "passwd", "token", "secret", "api_key", "apikey", "auth_token", "access_token"}
+        or bare.endswith(("_password", "_token", "_secret", "_api_key"))
+    )
+
+
+def _is_hash(value: Json) -> bool:
+    return isinstance(value, str) and len(value) in {64, 128} and all(char in "0123456789abcdef" for char in value)
+
+
+def _spellings(value: str) -> set[str]:
+    """A secret as it also appears: percent-encoded, base64, inside JSON inside a text, and in hexadecimal."""
+    raw = value.encode("utf-8", "surrogatepass")
+    once = json.dumps(value)[1:-1]
+    found = {value, quote(value, safe=""), once, json.dumps(value, ensure_ascii=False)[1:-1], raw.hex()}
+    # Base64 of a longer text that holds the secret shows it in one of three spellings; the ends depend on neighbours.
+    for shift in range(3):
+        spelled = base64.b64encode(b"\x00" * shift + raw).decode().rstrip("=")
+        inner = spelled[(0, 2, 3)[shift] : len(spelled) - (1 if (len(raw) + shift) % 3 else 0)]
+        found |= {inner, inner.replace("+", "-").replace("/", "_")} if len(inner) >= MIN_VALUE + 2 else set()
+    return {spelling for spelling in found if len(spelling) >= MIN_VALUE}
