@@ -39,7 +39,7 @@ class Scoped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class Command:
     """One command rule in its scope. ``tier`` is what counts after ceilings; ``rest`` the prefix after the program."""
 
-    __slots__ = ("has_path", "place", "program", "rest", "rule", "scope", "tier")
+    __slots__ = ("because", "has_path", "place", "program", "rest", "rule", "scope", "tier")
 
     def __init__(self, rule: CommandRule, scope: Scope, tier: Tier) -> None:
         self.rule = rule
@@ -47,6 +47,10 @@ class Command:
         self.tier = tier
         self.rest = rule.prefix[1:]
         self.program = rule.prefix[0]
+        words = " ".join(words[0] if len(words) == 1 else f"[{' '.join(words)}]" for words in rule.prefix)
+        self.because = rule.because or f"begins with `{words}`"
+        if tier is not rule.tier:
+            self.because += f"; a wider scope's ceiling makes it {tier.word}"
         self.has_path = any("/" in first for first in rule.prefix[0])
         self.place = place(rule.at)
 
@@ -54,13 +58,16 @@ class Command:
 class Access:
     """Path rules of all scopes for one kind of access."""
 
-    __slots__ = ("allow", "listed", "strict")
+    __slots__ = ("allow", "listed", "selective", "strict")
 
     def __init__(self, entries: list[tuple[PathPattern, tuple[PathRule, Scope, Tier]]], *, listed: bool) -> None:
         self.strict = PatternIndex([e for e in entries if e[1][2] is not Tier.ALLOW], loose=True)
         self.allow = PatternIndex([e for e in entries if e[1][2] is Tier.ALLOW], loose=False)
         self.listed = listed
         """Whether some scope lists what is allowed, so that the rest is not."""
+        everything = [p for p, (rule, _, tier) in entries if tier is Tier.ALLOW and p.everything and rule.when is None]
+        self.selective = listed and not any(not p.absolute and not p.home for p in everything)
+        """Whether that list leaves out something inside the roots."""
 
 
 class Compiled:
@@ -72,16 +79,19 @@ class Compiled:
         "assignable",
         "by_name",
         "by_path",
+        "calm",
         "default",
         "default_place",
         "deny_absolute",
         "deny_written",
+        "deny_written_texts",
         "directories",
         "hidden",
         "local_variables",
         "locked",
         "network",
         "network_off",
+        "only_root",
         "patterns",
         "protected",
         "roots",
@@ -170,9 +180,30 @@ class Compiled:
         self.protected = PatternIndex([(PathPattern(p), (p, tier)) for p, tier in protected.PROTECTED], loose=True)
         self.hidden = PatternIndex([(PathPattern(p), p) for p in protected.HIDDEN], loose=True)
         self.roots = self._compile_roots()
+        self.only_root = len(self.roots) == 1 and [root.path for root in self.roots[0]] == ["."]
+        """Whether the repository's root is the one allowed root, as nearly always."""
+        self.calm = {access: self._calm(access) for access in (*ACCESSES, "maybe")}
         prefixes = [(root, scoped.scope) for scoped in self.scopes for root in scoped.document.deny_prefixes]
         self.deny_absolute = tuple((root, scope) for root, scope in prefixes if root.path.startswith("/"))
         self.deny_written = tuple((root, scope) for root, scope in prefixes)
+        self.deny_written_texts = tuple(root.path for root, _ in prefixes)
+
+    def _calm(self, access: str) -> tuple[frozenset[str], tuple[str, ...]] | None:
+        """Lowercase components and endings without which no list and no path rule speaks about a path.
+
+        None: always look closely.
+        """
+        if access == "delete" or (access != "maybe" and self.access[access].selective):
+            return None
+        if access == "maybe" and self.access["read"].selective:
+            return None
+        used = ("read", "write") if access == "maybe" else (access,)
+        found = [self.hidden.calm, self.protected.calm, *(self.access[name].strict.calm for name in used)]
+        if any(calm is None for calm in found):
+            return None
+        known = [calm for calm in found if calm is not None]
+        keys = frozenset(key for calm in known for key in calm[0])
+        return keys, tuple(suffix for calm in known for suffix in calm[1])
 
     def _compile_roots(self) -> tuple[tuple[Root, ...], ...]:
         """The roots of every scope that names some: a path must lie inside one of each."""

@@ -10,10 +10,10 @@ from ringfence.model.ids import RuleId
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy.compile import Compiled, place
 from ringfence.policy.conditions import Circumstances
-from ringfence.policy.facts_index import FactsIndex, join, normal, within
+from ringfence.policy.facts_index import FactsIndex, join, normal
 from ringfence.policy.judge_commands import CommandJudge, substring_reason
 from ringfence.policy.judge_patterns import Pattern, texts_of
-from ringfence.policy.path_judge import PathJudge, PathUse
+from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import Prepared
 from ringfence.policy.yaml_tree import show
 
@@ -84,7 +84,7 @@ def _file(compiled: Compiled, index: FactsIndex, call: ToolCall, request: FileAc
     use = PathUse(asked=asked, shown=request.path, access=request.action.value)
     if "\0" in request.path or not request.path:
         return [fault("the path is empty or holds a NUL character")], use
-    judge = PathJudge(compiled, index, _here(call, index))
+    judge = PathJudge(compiled, index, call.context, call.cwd)
     reasons = list(judge.judge(use))
     for root, scope in compiled.deny_written:
         if request.path.startswith(root.path) and not root.path.startswith("/"):
@@ -105,11 +105,7 @@ def _file(compiled: Compiled, index: FactsIndex, call: ToolCall, request: FileAc
 
 
 def _here(call: ToolCall, index: FactsIndex) -> Circumstances:
-    fact = index.path(call.cwd)
-    real = fact.real if fact is not None else normal(call.cwd)
-    root = index.facts.root
-    cwd = "." if real == root else real[len(root.rstrip("/")) + 1 :] if within(real, root) else real
-    return Circumstances(context=call.context, cwd=cwd)
+    return Circumstances(context=call.context, cwd=relative_place(index, call.cwd))
 
 
 def _raw_substrings(compiled: Compiled, line: str, reasons: list[Reason]) -> list[Reason]:

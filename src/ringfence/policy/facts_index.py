@@ -7,15 +7,17 @@ from ringfence.policy.globs import split
 class FactsIndex:
     """The facts of one decision by key, with the roots that relative patterns stand on."""
 
-    __slots__ = ("_globs", "_paths", "_programs", "facts", "home_parts", "root_parts")
+    __slots__ = ("_paths", "_programs", "facts")
 
     def __init__(self, facts: PathFacts) -> None:
         self.facts = facts
         self._paths = {fact.asked: fact for fact in facts.paths}
-        self._programs = {fact.name: fact for fact in facts.programs}
-        self._globs = {fact.asked: fact for fact in facts.globs}
-        self.home_parts = split(facts.home)
-        self.root_parts = split(facts.root)
+        self._programs = {fact.name: fact.real for fact in facts.programs}
+
+    @property
+    def home_parts(self) -> tuple[str, ...]:
+        """The home's components."""
+        return split(self.facts.home)
 
     def path(self, asked: str) -> PathFact | None:
         """Where a path leads, or None where nobody looked."""
@@ -23,13 +25,14 @@ class FactsIndex:
 
     def glob(self, asked: str) -> tuple[tuple[str, ...], bool] | None:
         """The names that a pattern stands for and whether that is all of them, or None where nobody looked."""
-        fact = self._globs.get(asked)
-        return None if fact is None else (fact.matches, fact.complete)
+        for fact in self.facts.globs:
+            if fact.asked == asked:
+                return fact.matches, fact.complete
+        return None
 
     def program(self, name: str) -> str | None:
         """Where a bare name leads on the box's PATH."""
-        fact = self._programs.get(name)
-        return None if fact is None else fact.real
+        return self._programs.get(name)
 
 
 def join(base: str, path: str) -> str:

@@ -64,6 +64,14 @@ class PathPattern:
         return max(literal, key=len) if literal else None
 
     @property
+    def suffix(self) -> str | None:
+        """The end of the name that ``**/*.end`` asks for, in lowercase; None for another shape."""
+        if len(self._parts) != 2 or self._parts[0] != "**" or self.absolute or self.home:
+            return None
+        end = self._parts[1][1:]
+        return end.lower() if self._parts[1].startswith("*") and end and not _is_glob(end) else None
+
+    @property
     def everything(self) -> bool:
         """Whether it covers every path below where it stands."""
         return all(part == "**" for part in self._parts)
@@ -142,6 +150,14 @@ class PatternIndex(Generic[Payload]):
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def calm(self) -> "tuple[frozenset[str], tuple[str, ...]] | None":
+        """Components and endings one of which every covered path has (lowercase); None where some pattern needs none."""
+        suffixes = [pattern.suffix for _, pattern, _ in self._rest]
+        if None in suffixes:
+            return None
+        return frozenset(key.lower() for key in self._keys), tuple(suffix for suffix in suffixes if suffix)
 
     def find(self, views: "Views") -> list[Payload]:
         """The payloads of all patterns that cover the path, in the order given."""

@@ -13,7 +13,7 @@ from ringfence.policy.conditions import Circumstances, holds, only_remote, push_
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
 from ringfence.policy.globs import PathPattern, split
 from ringfence.policy.match import has_argument, match_prefix
-from ringfence.policy.path_judge import PathJudge, PathUse
+from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import Prepared, PreparedCommand
 from ringfence.policy.understanding import Concern
 from ringfence.policy.yaml_tree import show
@@ -33,8 +33,7 @@ class CommandJudge:
         self._index = index
         self._prepared = prepared
         self._context = context
-        here = Circumstances(context=context, cwd=self._relative(prepared.cwd))
-        self._paths = PathJudge(compiled, index, here)
+        self._paths = PathJudge(compiled, index, context, prepared.cwd)
 
     def judge(self) -> list[Reason]:
         """The reasons of every command, redirection and assignment of the line, in order; never empty."""
@@ -178,7 +177,7 @@ class CommandJudge:
             elif len(texts) > 1 and texts[1] in {"fetch", "pull", "ls-remote"}:
                 operands = [text for text in texts[2:] if text is None or not text.startswith("-")]
                 remote = operands[0] if operands else only_remote(self._context)
-        cwd = self._relative(prepared.bases[0]) if len(prepared.bases) == 1 and prepared.bases[0] else ""
+        cwd = relative_place(self._index, prepared.bases[0]) if len(prepared.bases) == 1 and prepared.bases[0] else ""
         return Circumstances(context=self._context, cwd=cwd, branches=branches, remote=remote, own_repository=own)
 
     def _is_program(self, rule: Command, prepared: PreparedCommand) -> bool:
@@ -235,17 +234,13 @@ class CommandJudge:
 
     def _reason(self, rule: Command, prepared: PreparedCommand) -> Reason:
         written = rule.rule
-        prefix = " ".join(words[0] if len(words) == 1 else f"[{' '.join(words)}]" for words in written.prefix)
-        because = written.because or f"begins with `{prefix}`"
-        if rule.tier is not written.tier:
-            because += f"; a wider scope's ceiling makes it {rule.tier.word}"
         return Reason(
             rule=RuleId(written.id),
             scope=rule.scope,
             place=rule.place,
             tier=rule.tier,
             matched=prepared.joined,
-            because=because,
+            because=rule.because,
             span=_span(prepared.command),
             approvals=written.approvals,
             not_owner=written.not_owner,
@@ -258,10 +253,13 @@ class CommandJudge:
         for text, scope, where in self._compiled.substrings:
             if text in joined:
                 found.append(substring_reason(text, scope, where, joined, _span(prepared.command)))
-        if not self._compiled.deny_written:
+        prefixes = self._compiled.deny_written_texts
+        if not prefixes:
             return found
         for word in prepared.command.words[1:]:
             text = word.raw if word.dynamic else word.text
+            if not text.startswith(prefixes):
+                continue
             for root, scope in self._compiled.deny_written:
                 if not text.startswith(root.path) or (text.startswith("/") and self._within_roots(text)):
                     continue
@@ -356,14 +354,6 @@ class CommandJudge:
         if not name.islower() or name.endswith("_proxy") or name.startswith("npm_"):
             return False
         return assignment.scope == "loop" or (assignment.scope == "shell" and self._compiled.local_variables)
-
-    def _relative(self, path: str) -> str:
-        root = self._index.facts.root
-        fact = self._index.path(path)
-        real = fact.real if fact is not None else normal(path)
-        if real == root:
-            return "."
-        return real[len(root.rstrip("/")) + 1 :] if within(real, root) else real
 
 
 def substring_reason(text: str, scope: Scope, where: Place, matched: str, span: tuple[int, int] | None) -> Reason:

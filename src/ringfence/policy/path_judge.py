@@ -5,6 +5,7 @@ An answer is a list of reasons that restrict; an empty list means that nothing s
 
 from typing import NamedTuple
 
+from ringfence.model.call import Context
 from ringfence.model.decision import Place, Reason
 from ringfence.model.facts import PathFact, PathKind
 from ringfence.model.ids import RuleId
@@ -36,16 +37,19 @@ class PathUse(NamedTuple):
 class PathJudge:
     """Judges the paths of one call: holds what is the same for all of them."""
 
-    __slots__ = ("_circumstances", "_compiled", "_index", "_root_sets", "_roots", "_seen")
+    __slots__ = ("_compiled", "_context", "_cwd", "_index", "_root_sets", "_roots", "_seen")
 
-    def __init__(self, compiled: Compiled, index: FactsIndex, circumstances: Circumstances) -> None:
+    def __init__(self, compiled: Compiled, index: FactsIndex, context: Context, cwd: str) -> None:
         self._compiled = compiled
         self._index = index
-        self._circumstances = circumstances
-        self._root_sets = tuple(tuple(self._real_root(root) for root in roots) for roots in compiled.roots)
-        unique = dict.fromkeys(root for roots in self._root_sets for root in roots if root is not None)
-        self._roots = tuple(split(root) for root in ({index.facts.root: None} | unique))
+        self._context = context
+        self._cwd = cwd
         self._seen: dict[tuple[str | None, str], list[Reason]] = {}
+        if compiled.only_root:
+            self._root_sets: tuple[tuple[str | None, ...], ...] = ((index.facts.root,),)
+        else:
+            self._root_sets = tuple(tuple(self._real_root(root) for root in roots) for roots in compiled.roots)
+        self._roots: tuple[tuple[str, ...], ...] | None = None
 
     def judge(self, use: PathUse) -> list[Reason]:
         """Everything that restricts this access; empty when it may happen."""
@@ -104,6 +108,8 @@ class PathJudge:
         if asked in free or (use.access == "maybe" and asked in protected.FREE_TO_READ):
             return []
         fact = self._index.path(asked)
+        if fact is not None and self._is_calm(use, fact):
+            return []
         if fact is None:
             return [self._fault(use, "nobody looked where this path leads, so it cannot be judged")]
         if fact.kind is PathKind.UNREADABLE:
@@ -117,6 +123,17 @@ class PathJudge:
         for access in accesses:
             found += self._rules(use, views, access)
         return found
+
+    def _is_calm(self, use: PathUse, fact: PathFact) -> bool:
+        """The usual case, told at once: inside the one root, no link on the way, no component that any rule names."""
+        calm = self._compiled.calm[use.access]
+        if calm is None or not self._compiled.only_root or fact.kind is PathKind.UNREADABLE:
+            return False
+        real = fact.real
+        if real != fact.asked or not within(real, self._index.facts.root):
+            return False
+        lowered = real.lower()
+        return calm[0].isdisjoint(lowered.split("/")) and not lowered.endswith(calm[1])
 
     def _lists(self, use: PathUse, views: list[Views]) -> list[Reason]:
         """The built-in lists and, for writing, removing and unknown programs, the strict write rules."""
@@ -188,6 +205,9 @@ class PathJudge:
         return found
 
     def _views(self, path: str) -> Views:
+        if self._roots is None:
+            unique = dict.fromkeys(root for roots in self._root_sets for root in roots if root is not None)
+            self._roots = tuple(split(root) for root in ({self._index.facts.root: None} | unique))
         return Views(path, roots=self._roots, home=self._index.home_parts)
 
     def _real_root(self, root: Root) -> str | None:
@@ -198,7 +218,10 @@ class PathJudge:
         return None if fact is None or fact.kind is PathKind.UNREADABLE else fact.real
 
     def _holds(self, rule: PathRule, *, unknown: bool) -> bool:
-        return rule.when is None or holds(rule.when, self._circumstances, unknown=unknown)
+        if rule.when is None:
+            return True
+        here = Circumstances(context=self._context, cwd=relative_place(self._index, self._cwd))
+        return holds(rule.when, here, unknown=unknown)
 
     def _rule(self, rule: PathRule, scope: Scope, tier: Tier, use: PathUse) -> Reason:
         return Reason(
@@ -257,3 +280,13 @@ class PathJudge:
             kind="fault",
             span=use.span,
         )
+
+
+def relative_place(index: FactsIndex, path: str) -> str:
+    """A directory as ``when.cwd`` sees it: from the root (``.`` for the root itself), absolute where it is outside."""
+    root = index.facts.root
+    fact = index.path(path)
+    real = fact.real if fact is not None else normal(path)
+    if real == root:
+        return "."
+    return real[len(root.rstrip("/")) + 1 :] if within(real, root) else real

@@ -27,6 +27,7 @@ from ringfence.policy.globs import PatternIndex, Views, split
 from ringfence.policy.prepare import Prepared, prepare, programs_of, questions_of
 from ringfence.policy.questions import Questions
 
+_LINES = frozenset({ShellLine, Argv})
 NetworkPresets = Callable[[str], tuple[NetworkRule, ...]]
 """Gives the rules of a network preset by name, or raises PolicyError for a name it does not know."""
 
@@ -188,7 +189,7 @@ class Policy:
         return dataclasses.replace(call, cwd=join(self.root, call.cwd))
 
     def _prepare(self, call: ToolCall, home: str) -> Prepared | None:
-        return prepare(call, home=home) if isinstance(call.request, ShellLine | Argv) else None
+        return prepare(call, home=home) if type(call.request) in _LINES else None
 
     def _questions(self, call: ToolCall, prepared: Prepared | None) -> Questions:
         roots = tuple(dict.fromkeys(root.path for roots in self._compiled.roots for root in roots))

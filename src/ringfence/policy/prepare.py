@@ -1,5 +1,6 @@
 """A call taken apart once: its commands, what each accesses, and every question to the file system. Pure."""
 
+import functools
 from typing import NamedTuple
 
 from ringfence.model.call import Argv, ShellLine, ToolCall
@@ -54,21 +55,25 @@ class Prepared(NamedTuple):
 
 
 def prepare(call: ToolCall, *, home: str) -> Prepared:
-    """Take a shell line or argument vector apart. ``home`` is what ``~`` means."""
-    request = call.request
+    """Take a shell line or argument vector apart. ``home`` is what ``~`` means.
+
+    Asking for facts and judging want the same of one call, one after the other: the last few are remembered.
+    """
+    return _remembered(call.request, call.cwd, home)
+
+
+@functools.lru_cache(maxsize=8)
+def _remembered(request: object, cwd: str, home: str) -> Prepared:
     line = read_line(request.line) if isinstance(request, ShellLine) else read_argv(_argv(request))
     globs: list[str] = []
-    builder = _Builder(call.cwd, home, globs, line)
-    commands = tuple(builder.command(command) for command in line.commands)
-    directories = line.directories or (Directory(),) * len(line.redirections)
-    loose = [
-        use
-        for redirection, directory in zip(line.redirections, directories, strict=False)
-        for use in builder.redirection(redirection, builder.bases(directory))
-    ]
-    return Prepared(
-        cwd=call.cwd, line=line, commands=commands, redirections=tuple(loose), globs=tuple(dict.fromkeys(globs))
-    )
+    builder = _Builder(cwd, home, globs, line)
+    commands = tuple([builder.command(command) for command in line.commands])
+    loose: list[PathUse] = []
+    if line.redirections:
+        directories = line.directories or (Directory(),) * len(line.redirections)
+        for redirection, directory in zip(line.redirections, directories, strict=False):
+            loose += builder.redirection(redirection, builder.bases(directory))
+    return Prepared(cwd, line, commands, tuple(loose), tuple(dict.fromkeys(globs)) if globs else ())
 
 
 def _argv(request: object) -> tuple[str, ...]:
@@ -104,18 +109,15 @@ class _Builder:
         folder = None
         if name is not None and "/" in name and bases[0] is not None:
             folder = join(bases[0], name.rpartition("/")[0] or "/")
+        redirections: tuple[PathUse, ...] = ()
+        if command.redirections:
+            redirections = tuple(use for item in command.redirections for use in self.redirection(item, bases))
+        elsewhere: tuple[str | None, ...] = ()
+        if understood.elsewhere:
+            elsewhere = tuple(self._in(place, base) for place in understood.elsewhere for base in bases)
+        uses = tuple(self._uses(command, understood, bases)) if understood.operands else ()
         return PreparedCommand(
-            command=command,
-            understood=understood,
-            texts=texts,
-            canonical=canonical,
-            whole=whole,
-            joined=show(whole, 200),
-            bases=bases,
-            uses=tuple(self._uses(command, understood, bases)),
-            redirections=tuple(use for item in command.redirections for use in self.redirection(item, bases)),
-            program_folder=folder,
-            elsewhere=tuple(self._in(place, base) for place in understood.elsewhere for base in bases),
+            command, understood, texts, canonical, whole, show(whole, 200), bases, uses, redirections, folder, elsewhere
         )
 
     def redirection(self, redirection: Redirection, bases: tuple[str | None, ...]) -> list[PathUse]:
@@ -146,7 +148,7 @@ class _Builder:
                 if operand.glob and asked is not None:
                     self._globs.append(asked)
                 shown = operand.text if operand.text is not None else (word.raw if word is not None else "?")
-                found.append(PathUse(asked=asked, shown=shown, access=operand.access, span=span, glob=operand.glob))
+                found.append(PathUse(asked, shown, operand.access, span, operand.glob))
         return found
 
     def _in(self, directory: str | None, base: str | None) -> str | None:

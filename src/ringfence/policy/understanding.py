@@ -55,6 +55,7 @@ class Understood(NamedTuple):
     """Other directories that it works in (``git -C``)."""
 
 
+_NONE: frozenset[int] = frozenset()
 NOTHING = Understood(known=True)
 _ACCESS = {
     PathAccess.READ: "read",
@@ -86,21 +87,30 @@ def understand(command: SimpleCommand) -> Understood:
     if command.words[0].dynamic:
         return NOTHING
     reading = read_arguments(command)
+    words = command.words
     operands: list[Operand] = []
     for path in reading.paths:
-        operands += _operands(path, command.words, known=reading.known)
+        operands += _operands(path, words, known=reading.known)
     if not reading.known:
-        operands += [found for n, word in enumerate(command.words) if n and (found := _joined(word, n)) is not None]
-    concerns, connects = _concerns(reading.effects)
+        operands += [found for n, word in enumerate(words) if n and (found := _joined(word, n)) is not None]
+    concerns: tuple[Concern, ...] = ()
+    connects = False
+    if reading.effects:
+        concerns, connects = _concerns(reading.effects)
+    hosts: tuple[tuple[str, int] | None, ...] = ()
+    if reading.hosts:
+        connects = True
+        hosts = tuple(None if use.host is None else (use.host, use.port or DEFAULT_PORT) for use in reading.hosts)
+    essential = reading.essential
     return Understood(
-        known=reading.known,
-        operands=tuple(operands),
-        concerns=concerns,
-        connects=connects or bool(reading.hosts),
-        hosts=tuple(None if use.host is None else (use.host, use.port or DEFAULT_PORT) for use in reading.hosts),
-        essential=reading.essential if len(reading.essential) < len(command.words) else (),
-        values=frozenset([word for option in reading.options for word in option.words[1:]]),
-        elsewhere=_elsewhere(reading),
+        reading.known,
+        tuple(operands),
+        concerns,
+        connects,
+        hosts,
+        essential if len(essential) < len(words) else (),
+        frozenset([word for option in reading.options for word in option.words[1:]]) if reading.options else _NONE,
+        _elsewhere(reading) if reading.options or reading.paths else (),
     )
 
 
@@ -114,11 +124,7 @@ def _operands(path: PathUse, words: tuple[Word, ...], *, known: bool) -> list[Op
     if path.text is None and path.maybe and known:
         # A plain word of unknown value where only a guess says path: it is judged as a word, by the concerns.
         return []
-    return [
-        Operand(
-            text=path.text, access=access, word=path.word, glob=path.glob, tilde=path.tilde, directory=path.directory
-        )
-    ]
+    return [Operand(path.text, access, path.word, path.glob, path.tilde, path.directory)]
 
 
 def _joined(word: Word, number: int) -> Operand | None:
