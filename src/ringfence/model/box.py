@@ -99,6 +99,12 @@ class BoxPlan:
     limits: Limits
     network: str = "none"
     """``none`` or ``captured``."""
+    endpoints: tuple[tuple[str, int], ...] = ()
+    """Name and port of what answers on the box's loopback for the supervisor."""
+    host_ports: tuple[int, ...] = ()
+    """Ports of the host's loopback that the box reaches on its own."""
+    inbound: bool = False
+    """Whether a port of the box is granted to the host."""
     pty: bool = False
     home: str = "/home/agent"
     home_upper: str = ""

@@ -6,6 +6,8 @@ import posixpath
 from ringfence.model.box import BoxPlan, Control, ControlState
 from ringfence.model.errors import BoxError
 
+FULL_LANDLOCK = 6
+"""The ABI that confines signals and abstract sockets too."""
 ALWAYS = (
     ("user namespace", "nothing in it maps to root; nested ones are forbidden"),
     ("mount namespace", "root from an allowlist, old root left"),
@@ -28,6 +30,29 @@ def controls_of(plan: BoxPlan) -> tuple[Control, ...]:
         detail = "bound writable, by an explicit grant" if plan.layer.direct else "changes stay above the real tree"
         controls.append(Control(name="worktree overlay", state=state, detail=detail))
     return tuple(controls)
+
+
+def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool) -> tuple[Control, ...]:
+    """The controls that a host may lack: how limits were held, which Landlock, whether refused tries were logged."""
+    found = []
+    polled = limits == "polling"
+    found.append(
+        Control(
+            name="limits",
+            state=ControlState.DOWNGRADED if polled else ControlState.ENFORCED,
+            detail="no control groups: memory and CPU polled, processes by rlimit" if polled else limits,
+        )
+    )
+    if landlock:
+        whole = landlock >= FULL_LANDLOCK
+        state = ControlState.ENFORCED if whole else ControlState.DOWNGRADED
+        found.append(Control(name="Landlock", state=state, detail=f"ABI {landlock}"))
+    else:
+        found.append(Control(name="Landlock", state=ControlState.ABSENT, detail="not usable in this kernel"))
+    detail = "" if logged else "this kernel has no nf_tables for us: refused tries are unseen"
+    state = ControlState.ENFORCED if logged else ControlState.DOWNGRADED
+    found.append(Control(name="egress-log", state=state, detail=detail or plan.network))
+    return tuple(found)
 
 
 def explain(plan: BoxPlan, what: str, number: int) -> BoxError:

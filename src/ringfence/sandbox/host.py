@@ -93,7 +93,7 @@ def _copy_allowed(target: str) -> None:
     own = {
         "passwd": USERS.format(uid=uid, gid=gid, home=box_home(pwd.getpwuid(os.geteuid()).pw_dir)),
         "group": f"root:x:0:\nagent:x:{gid}:\nnogroup:x:65534:\n",
-        "resolv.conf": "nameserver 127.0.0.53\noptions timeout:2 attempts:2 edns0\n",
+        "resolv.conf": "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n",
         "hosts": "127.0.0.1 localhost box\n::1 localhost ip6-localhost ip6-loopback\n",
         "hostname": "box\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n",

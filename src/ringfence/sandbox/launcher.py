@@ -20,7 +20,7 @@ from typing import Any, Self
 from ringfence.model.box import BoxPlan, Control, Execution, Observation
 from ringfence.model.errors import BoxError
 from ringfence.model.ids import CallId, Micros
-from ringfence.sandbox.controls import controls_of, explain
+from ringfence.sandbox.controls import controls_in, controls_of, explain
 from ringfence.sandbox.middle import prepare_middle
 from ringfence.sandbox.orders import compile_order
 from ringfence.sandbox.probe import AS_MAKER, BUBBLEWRAP
@@ -32,6 +32,7 @@ ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inner", "entry
 LENGTH = struct.Struct("=I")
 
 OnSeen = Callable[[Observation], None]
+OnNetwork = Callable[[dict[str, int]], None]
 
 
 class Box:
@@ -45,12 +46,15 @@ class Box:
         *,
         on_seen: OnSeen | None,
         on_stop: Callable[[], None] | None,
+        on_network: OnNetwork | None,
     ) -> None:
         self.plan = plan
         self._channel = channel
         self._controls = controls
         self._on_seen = on_seen
         self._on_stop = on_stop
+        self._on_network = on_network
+        self._sockets: list[int] = []
         self._started_at = Micros(time.time_ns() // 1000)
         self._state = threading.Condition()
         self._reading = False
@@ -164,7 +168,9 @@ class Box:
         if not first:
             return ("failed", "the launcher went away", 0)
         self._channel.settimeout(START_SECONDS)
-        length = LENGTH.unpack(_exactly(self._channel, LENGTH.size))[0]
+        header, self._sockets, _flags, _from = socket.recv_fds(self._channel, LENGTH.size, 64)
+        header += _exactly(self._channel, LENGTH.size - len(header))
+        length = LENGTH.unpack(header)[0]
         frame = marshal.loads(_exactly(self._channel, length))  # noqa: S302  written by our own launcher
         return tuple(frame)
 
@@ -186,14 +192,29 @@ class Box:
             self._state.notify_all()
         if frame[0] == "seen" and self._on_seen is not None:
             self._on_seen(Observation(kind=frame[1], detail=frame[2], violation=True))
+        if frame[0] == "network":
+            self._connect(frame[1])
         if frame[0] == "stopped":
             (self._on_stop or self.go_on)()
+
+    def _connect(self, names: list[str]) -> None:
+        sockets, self._sockets = dict(zip(names, self._sockets, strict=True)), []
+        try:
+            if self._on_network is not None:
+                self._on_network(sockets)
+        except BaseException:
+            self.kill("its network was not answered")
+            raise
+        finally:
+            for descriptor in sockets.values():
+                os.close(descriptor)
+        self._send("connected")
 
     def _execution(self, end: dict[str, Any]) -> Execution:
         return Execution(
             call_id=self.plan.call_id,
             level=self.plan.required,
-            controls=(*self._controls, *(Control(**control) for control in end.get("controls", ()))),
+            controls=(*self._controls, *controls_in(self.plan, end["groups"], end["landlock"], logged=end["logged"])),
             exit=end["exit"],
             signal=end["signal"],
             ended_by=end["ended_by"],
@@ -263,19 +284,24 @@ class Launcher:
         controls: tuple[Control, ...] = (),
         on_seen: OnSeen | None = None,
         on_stop: Callable[[], None] | None = None,
+        on_network: OnNetwork | None = None,
     ) -> Box:
         """Build a box and start the plan's command in it. The caller keeps its three descriptors.
 
         Returns when the command has been started. Raises BoxError when the box could not be built as planned; nothing
         ran then. ``on_seen`` is called at once for what may not wait for the end (a touched decoy), from a thread that
         is waiting, and so is ``on_stop`` when an interactive command stops itself (Ctrl-Z): it goes on at ``go_on``.
-        Without ``on_stop`` it goes on at once.
+        Without ``on_stop`` it goes on at once. A plan with a captured network needs ``on_network``: it gets the sockets
+        made in the box's network, by name, before the command starts, and must duplicate what it keeps; when it raises,
+        the box is ended and the fault passed on.
         """
+        if plan.network == "captured" and on_network is None:
+            raise BoxError("box-network", "a box with a network needs somebody who answers on it", where=plan.call_id)
         if plan.layer is not None and not plan.layer.direct:
             prepare_middle(plan.layer)
         order = marshal.dumps(compile_order(plan, root=os.geteuid() == 0, mapped=self.backend == "bubblewrap"))
         ours, theirs = socket.socketpair()
-        box = Box(plan, ours, controls or controls_of(plan), on_seen=on_seen, on_stop=on_stop)
+        box = Box(plan, ours, controls or controls_of(plan), on_seen=on_seen, on_stop=on_stop, on_network=on_network)
         self._boxes.add(box)
         try:
             with theirs, self._lock:
@@ -291,7 +317,11 @@ class Launcher:
                 where=plan.call_id,
                 remedy="ringfence stop, then try again",
             ) from fault
-        box.started()
+        try:
+            box.started()
+        except BaseException:
+            box.let_go()
+            raise
         return box
 
     def kill_all(self, reason: str) -> None:
@@ -322,7 +352,7 @@ class Launcher:
 
 def _observations(end: dict[str, Any]) -> tuple[Observation, ...]:
     seen = tuple(
-        Observation(kind=kind, detail=detail, count=count, violation=kind == "decoy")
+        Observation(kind=kind, detail=detail, count=count, violation=kind in {"decoy", "floor"})
         for kind, detail, count in end["observed"]
     )
     if end["ended_by"].partition(",")[0] in {"runtime", "memory", "cpu", "disk", "processes"}:

@@ -52,6 +52,9 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
         "pty": plan.pty,
         "size": plan.size,
         "network": plan.network,
+        "endpoints": list(plan.endpoints),
+        "host_ports": list(plan.host_ports),
+        "inbound": plan.inbound,
         "watched": _bytes(plan.layer.upper) if plan.layer and not plan.layer.direct else b"",
         "rlimits": {
             "core": 0,

@@ -15,8 +15,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from ringfence.sandbox.inner import kernel, landlock, seccomp
-from ringfence.sandbox.inner.network import raise_loopback
+from ringfence.sandbox.inner import kernel, landlock, network, seccomp
 from ringfence.sandbox.inner.view import View, ViewError
 
 CHANNEL = 3
@@ -68,14 +67,13 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1, 0, 0, 0)
     if mapped:
         map_self(*user)
-    raise_loopback()
+    _say_network(box, network.prepare(order))
     socket.sethostname("box")
     View(order, user=user, idmap=order["idmap"]).build()
     # The launcher has put this process into its groups when this arrives; the launcher's end gone means: end.
     if box.recv(1) != b"g":
         raise Stop("the launcher went away")
     kernel.unshare(kernel.CLONE_NEWCGROUP)
-    _open_ports()
     _set_limits(order["rlimits"])
     if not mapped:
         _become(*user)
@@ -83,7 +81,7 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     _drop_capabilities()
     watch = _own_files(order["late"])
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    landlock.restrict(order["writable"])
+    abi = landlock.restrict(order["writable"])
     os.setsid()
     if order["pty"]:
         _terminal(box, order["size"])
@@ -93,7 +91,7 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     listener = seccomp.install(order["filter"])
-    _say(box, ("sealed", watch is not None), [fd for fd in (listener, watch) if fd is not None])
+    _say(box, ("sealed", watch is not None, abi), [fd for fd in (listener, watch) if fd is not None])
     os.close(listener)
     if watch is not None:
         os.close(watch)
@@ -116,11 +114,6 @@ def map_self(uid: int, gid: int) -> None:
         file = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(file, text.encode())
         os.close(file)
-
-
-def _open_ports() -> None:
-    """Ports 80 and 443 are the box's own: it has its own network, so binding them takes nothing from the host."""
-    _sysctl("net/ipv4/ip_unprivileged_port_start", b"0")
 
 
 def _sysctl(name: str, value: bytes) -> None:
@@ -236,6 +229,13 @@ def _complain(program: bytes, why: str) -> None:
         os.write(2, f"ringfence: {os.fsdecode(program)!a}: {why}\n".encode())
     except OSError:
         return  # the caller reads no errors
+
+
+def _say_network(box: socket.socket, sockets: dict[str, socket.socket]) -> None:
+    """Hand the network's sockets out and keep none."""
+    _say(box, ("network", list(sockets)), [end.fileno() for end in sockets.values()])
+    for end in sockets.values():
+        end.close()
 
 
 def _say(box: socket.socket | None, message: tuple[Any, ...], descriptors: list[int] | None = None) -> None:

@@ -72,6 +72,14 @@ class Outlet:
                 return end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         return os.write(self.descriptor, data)
 
+    def send_with(self, descriptors: list[int], data: bytes) -> None:
+        """Send descriptors along, over a socket on which nothing waits yet."""
+        try:
+            with socket.socket(fileno=os.dup(self.descriptor)) as end:
+                socket.send_fds(end, [data], descriptors)
+        except OSError:
+            self.on_broken()
+
     def close_when_written(self) -> None:
         """Let go as soon as all is handed over, or nobody takes it."""
         self.closing = True

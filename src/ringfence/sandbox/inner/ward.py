@@ -14,6 +14,7 @@ from ringfence.sandbox.inner.disk import DiskWatch
 from ringfence.sandbox.inner.groups import Groups
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
+from ringfence.sandbox.inner.refusals import Refusals
 from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
@@ -23,6 +24,7 @@ ALL_NAMESPACES = (
 BUILD_SECONDS = 20.0
 FLUSH_SECONDS = 30.0
 POLL_SECONDS = 0.25
+MANY_SOCKETS = 64
 LENGTH = struct.Struct("=I")
 
 
@@ -46,6 +48,8 @@ class Ward:
         self.record = Record()
         self.calls: Calls | None = None
         self.decoys: Decoys | None = None
+        self.refusals: Refusals | None = None
+        self.logged = False
         self.output: Output | None = None
         self.terminal: Terminal | None = None
         self.input: Input | None = None
@@ -53,6 +57,8 @@ class Ward:
         self.end: tuple[int | None, int | None, str] | None = None
         self.failure: tuple[str, int] | None = None
         self.started = self.dead = self.paused = self.finished = False
+        self.joined = self.connected = False
+        self.abi = 0
         self.begun = time.monotonic()
         self.groups = groups
         self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
@@ -84,23 +90,28 @@ class Ward:
         self.loop.watch(self.channel, READ, self._obey)
         try:
             self.groups.join(self.pid)
-            ours.send(b"g")
+            self.joined = True
+            self._go_on()
         except OSError as fault:
             self.failure = (f"limits: {fault.filename or ''}", fault.errno or 0)
             self._end_it()
         self.loop.after(BUILD_SECONDS, self._late)
 
+    def _go_on(self) -> None:
+        """Let init start the command, once it is under its limits and, with a network, somebody answers there."""
+        if self.joined and (self.connected or self.order["network"] != "captured"):
+            self.box.send(b"g")
+
     def tell(self, *message: Any) -> None:
         """One frame to the supervisor."""
-        data = marshal.dumps(message)
-        self.teller.write(LENGTH.pack(len(data)) + data)
+        self.teller.write(_frame(message))
 
     def _hear(self, events: int) -> None:
         if not events & READ:
             self.loop.forget(self.box.fileno())
             return
         try:
-            data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, 4)
+            data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, MANY_SOCKETS)
         except OSError:
             return
         if not data:
@@ -116,6 +127,9 @@ class Ward:
                 if message[1]:
                     names = [os.fsdecode(late[0]) for late in self.order["late"] if late[3]]
                     self.decoys = Decoys(self.loop, descriptors[1], names, self._touched)
+                self.abi = message[2]
+            case "network":
+                self._network(message[1], descriptors)
             case "terminal":
                 self._use_terminal(descriptors[0])
             case "started":
@@ -133,6 +147,20 @@ class Ward:
                     self.tell("started", self.pid)
             case _:
                 self.failure = ("init spoke out of turn", 0)
+
+    def _network(self, names: list[str], descriptors: list[int]) -> None:
+        """With a network the sockets go to the supervisor; without one we listen to what was refused."""
+        self.logged = "nflog" in names
+        if self.order["network"] == "captured":
+            self.teller.send_with(descriptors, _frame(("network", names)))
+        elif self.logged:
+            self.refusals = Refusals(self.loop, os.dup(descriptors[names.index("nflog")]), self._refused)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _refused(self, kind: str, detail: str) -> None:
+        if self.record.add(kind, detail) and kind == "floor":
+            self.tell("seen", kind, detail)
 
     def _use_terminal(self, master: int) -> None:
         self.terminal = Terminal(self.loop, master, self.streams, self._finish)
@@ -204,6 +232,9 @@ class Ward:
         match command[0]:
             case "kill":
                 self.kill(command[1])
+            case "connected":
+                self.connected = True
+                self._go_on()
             case "pause":
                 self.paused = True
                 if not self.groups.freeze():
@@ -239,7 +270,7 @@ class Ward:
         self.loop.forget(self.box.fileno())
         if self.input is not None:
             self.input.close()
-        for seen in (self.calls, self.decoys):
+        for seen in (self.calls, self.decoys, self.refusals):
             if seen is not None:
                 seen.close()
         if self.terminal is not None:
@@ -257,7 +288,7 @@ class Ward:
         self.box.setblocking(False)
         while True:
             try:
-                data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, 4)
+                data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, MANY_SOCKETS)
             except OSError:
                 return
             if not data:
@@ -307,7 +338,12 @@ class Ward:
             "duration": int(self.duration * 1_000_000),
             "seen": capped.seen if capped else [0, 0], "dropped": sum(capped.dropped) if capped else 0,
             "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
-            "unrecorded": self.record.dropped, "groups": self.groups.kind,
+            "unrecorded": self.record.dropped, "groups": self.groups.kind, "landlock": self.abi, "logged": self.logged,
             "cpu": int((self.usage.ru_utime + self.usage.ru_stime) * 1000),
         })  # fmt: skip
         self.teller.close_when_written()
+
+
+def _frame(message: tuple[Any, ...]) -> bytes:
+    data = marshal.dumps(message)
+    return LENGTH.pack(len(data)) + data

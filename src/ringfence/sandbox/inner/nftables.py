@@ -1,0 +1,152 @@
+"""The rules of a box's network, as one netfilter batch: what leaves is redirected or refused, and each refusal logged."""
+
+import socket
+import struct
+
+from ringfence.sandbox.inner.netlink import ACKNOWLEDGE, APPEND, CREATE, NETFILTER, Value, ask, attribute, message
+
+SUBSYSTEM = 10 << 8
+BATCH_BEGIN, BATCH_END = 0x10, 0x11
+NEW_TABLE, NEW_CHAIN, NEW_RULE = 0, 3, 6
+INET = 1
+OUTPUT_HOOK = 3
+NAT_PRIORITY, FILTER_PRIORITY = -100, 0
+DROP, ACCEPT, RETURN = 0, 1, -5
+REGISTER, VERDICT_REGISTER = 1, 0
+LOG_GROUP, LOGGED_BYTES = 3, 128
+TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
+TABLE = "ringfence"
+
+Expression = tuple[str, list[tuple[int, Value]]]
+
+
+def meta(key: int) -> Expression:
+    """Load a property of the packet: 15 the network protocol, 16 the transport protocol."""
+    return ("meta", [(2, key), (1, REGISTER)])
+
+
+def equal(data: bytes) -> Expression:
+    """Go on with the rule only if what was loaded is this."""
+    return ("cmp", [(1, REGISTER), (2, 0), (3, [(1, data)])])
+
+
+def unequal(data: bytes) -> Expression:
+    """Go on with the rule only if what was loaded is not this."""
+    return ("cmp", [(1, REGISTER), (2, 1), (3, [(1, data)])])
+
+
+def load(base: int, offset: int, length: int) -> Expression:
+    """Load bytes of the packet; base 1 is the network header, 2 the transport header."""
+    return ("payload", [(1, REGISTER), (2, base), (3, offset), (4, length)])
+
+
+def bits(mask: bytes) -> Expression:
+    """Keep these bits of what was loaded."""
+    return ("bitwise", [(1, REGISTER), (2, REGISTER), (3, len(mask)), (4, [(1, mask)]), (5, [(1, bytes(len(mask)))])])
+
+
+def verdict(code: int) -> Expression:
+    """End with accept, drop or return."""
+    return ("immediate", [(1, VERDICT_REGISTER), (2, [(2, [(1, code)])])])
+
+
+def log(prefix: str) -> Expression:
+    """Tell the log group, every packet at once."""
+    return ("log", [(1, struct.pack(">H", LOG_GROUP)), (2, prefix), (3, LOGGED_BYTES), (4, struct.pack(">H", 1))])
+
+
+REFUSE: Expression = ("reject", [(1, 2), (2, b"\x03")])
+"""ICMP of the packet's own family: administratively prohibited."""
+TO_LOOPBACK4 = [meta(15), equal(b"\x02"), load(1, 16, 1), equal(b"\x7f")]
+TO_LOOPBACK6 = [meta(15), equal(b"\x0a"), load(1, 24, 16), equal(bytes(15) + b"\x01")]
+
+
+def established() -> list[Expression]:
+    """Packets of connections that are known, and what belongs to them."""
+    state = struct.pack("=I", 0x2 | 0x4)
+    return [("ct", [(2, 0), (1, REGISTER)]), bits(state), unequal(bytes(4)), verdict(ACCEPT)]
+
+
+def transport(protocol: int) -> list[Expression]:
+    """Only this transport protocol."""
+    return [meta(16), equal(bytes([protocol]))]
+
+
+def capture_rules(port: int) -> list[list[Expression]]:
+    """Every TCP connection that does not stay on loopback goes to one port."""
+    redirect: list[Expression] = [
+        ("immediate", [(1, REGISTER), (2, [(1, struct.pack(">H", port))])]),
+        ("redir", [(1, REGISTER)]),
+    ]
+    return [
+        [*TO_LOOPBACK4, verdict(RETURN)],
+        [*TO_LOOPBACK6, verdict(RETURN)],
+        [*transport(TCP), *redirect],
+    ]
+
+
+def fence_rules(*, names_asked: bool) -> list[list[Expression]]:
+    """What is left is refused at once and logged. ``names_asked``: log questions to the name server, which is not there."""
+    asked = [load(2, 2, 2), equal(struct.pack(">H", 53)), log("rf-name")]
+    return [
+        established(),
+        *([[*TO_LOOPBACK4, *transport(UDP), *asked]] if names_asked else []),
+        [*TO_LOOPBACK4, verdict(ACCEPT)],
+        [*TO_LOOPBACK6, verdict(ACCEPT)],
+        [*transport(UDP), log("rf-udp"), REFUSE],
+        [*transport(ICMP), log("rf-icmp"), REFUSE],
+        [*transport(ICMPV6), log("rf-icmp"), REFUSE],
+        [log("rf-other"), REFUSE],
+    ]
+
+
+def batch(port: int | None) -> tuple[bytes, int]:
+    """The whole table as one batch, and how many acknowledgements it brings. Without ``port`` nothing is captured."""
+    parts = [_table()]
+    if port is not None:
+        parts.append(_chain("capture", "nat", NAT_PRIORITY, ACCEPT))
+        parts += [_rule("capture", rule) for rule in capture_rules(port)]
+    parts.append(_chain("fence", "filter", FILTER_PRIORITY, DROP))
+    parts += [_rule("fence", rule) for rule in fence_rules(names_asked=port is None)]
+    edge = struct.pack(">BBH", 0, 0, 10)
+    return message(BATCH_BEGIN, 0, edge) + b"".join(parts) + message(BATCH_END, 0, edge), len(parts)
+
+
+def apply(port: int | None) -> None:
+    """Put the rules in force in this namespace. Raises OSError where the kernel has no nf_tables or refuses."""
+    data, answers = batch(port)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER) as end:
+        end.settimeout(5)
+        end.bind((0, 0))
+        ask(end, data, answers)
+
+
+def log_socket() -> socket.socket:
+    """A socket on which this namespace's log group arrives, packet heads included."""
+    end = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER)
+    end.settimeout(5)
+    end.bind((0, 0))
+    head = struct.pack(">BBH", 0, 0, LOG_GROUP)
+    for kind, value in ((1, b"\x01"), (2, struct.pack(">IBx", LOGGED_BYTES, 2)), (5, struct.pack(">I", 1))):
+        ask(end, message((4 << 8) | 1, ACKNOWLEDGE, head + attribute(kind, value)), 1)
+    end.setblocking(False)
+    return end
+
+
+def _table() -> bytes:
+    return _message(NEW_TABLE, [(1, TABLE)])
+
+
+def _chain(name: str, kind: str, priority: int, policy: int) -> bytes:
+    hook: list[tuple[int, Value]] = [(1, OUTPUT_HOOK), (2, priority)]
+    return _message(NEW_CHAIN, [(1, TABLE), (3, name), (4, hook), (5, policy), (7, kind)])
+
+
+def _rule(chain: str, expressions: list[Expression]) -> bytes:
+    elements: list[tuple[int, Value]] = [(1, [(1, name), (2, data)]) for name, data in expressions]
+    return _message(NEW_RULE, [(1, TABLE), (2, chain), (4, elements)])
+
+
+def _message(kind: int, attributes: list[tuple[int, Value]]) -> bytes:
+    body = struct.pack(">BBH", INET, 0, 0) + b"".join(attribute(*pair) for pair in attributes)
+    return message(SUBSYSTEM | kind, ACKNOWLEDGE | CREATE | APPEND, body)

@@ -1,0 +1,96 @@
+"""What a box without network tried to reach, as the kernel logged it: protocol, address, port, names asked for."""
+
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from ringfence.sandbox.inner.loop import READ, Loop
+
+PAYLOAD, PREFIX = 9, 10
+PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp", 132: "sctp", 136: "udplite"}
+METADATA = frozenset(
+    {"169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"}
+)
+"""Where clouds answer with credentials."""
+ROUNDS = 64
+
+
+class Refusals:
+    """The log socket of one box's network. ``told`` gets kind and detail of each refused packet."""
+
+    def __init__(self, loop: Loop, descriptor: int, told: Callable[[str, str], None]) -> None:
+        self.loop, self.descriptor, self.told = loop, descriptor, told
+        os.set_blocking(descriptor, False)
+        loop.watch(descriptor, READ, self._ready)
+
+    def _ready(self, _events: int) -> None:
+        for _round in range(ROUNDS):
+            try:
+                data = os.read(self.descriptor, 65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.told("egress", "more than could be logged")  # the socket's buffer ran over: a flood
+                return
+            for seen in packets(data):
+                self.told(*seen)
+
+    def close(self) -> None:
+        """Read what is still queued and let go: an open socket would keep the box's network alive."""
+        if self.descriptor >= 0:
+            self._ready(READ)
+            self.loop.forget(self.descriptor)
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def packets(data: bytes) -> list[tuple[str, str]]:
+    """Kind and detail of every packet in what was read. Never raises: the packet inside is the box's own making."""
+    found, position = [], 0
+    while position + 20 <= len(data):
+        (length,) = struct.unpack_from("=I", data, position)
+        if length < 20 or position + length > len(data):
+            break
+        fields = _attributes(data[position + 20 : position + length])
+        seen = describe(fields.get(PAYLOAD, b""), fields.get(PREFIX, b"").rstrip(b"\0"))
+        if seen is not None:
+            found.append(seen)
+        position += (length + 3) & ~3
+    return found
+
+
+def describe(packet: bytes, prefix: bytes) -> tuple[str, str] | None:
+    """What one packet was: ``floor`` for a metadata address, else ``egress``."""
+    if len(packet) >= 20 and packet[0] >> 4 == 4:
+        head, protocol, target = (packet[0] & 15) * 4, packet[9], socket.inet_ntop(socket.AF_INET, packet[16:20])
+    elif len(packet) >= 40 and packet[0] >> 4 == 6:
+        head, protocol, target = 40, packet[6], socket.inet_ntop(socket.AF_INET6, packet[24:40])
+    else:
+        return None
+    if prefix == b"rf-name":
+        return ("egress", f"name {_question(packet[head + 8 :])}")
+    word = PROTOCOLS.get(protocol, f"protocol {protocol}")
+    ported = word in {"tcp", "udp", "sctp", "udplite"} and len(packet) >= head + 4
+    port = f" port {struct.unpack_from('>H', packet, head + 2)[0]}" if ported else ""
+    return ("floor" if target in METADATA else "egress", f"{word} {target}{port}")
+
+
+def _question(message: bytes) -> str:
+    """The name asked for, as far as the logged head shows it."""
+    labels, position = [], 12
+    while position < len(message) and 0 < message[position] < 64:
+        labels.append(ascii(message[position + 1 : position + 1 + message[position]].decode("latin-1"))[1:-1])
+        position += 1 + message[position]
+    return ".".join(labels) or "(unreadable)"
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    found, position = {}, 0
+    while position + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, position)
+        if length < 4 or position + length > len(data):
+            break
+        found[kind & 0x3FFF] = data[position + 4 : position + length]
+        position += (length + 3) & ~3
+    return found

@@ -1,0 +1,117 @@
+"""A box's network: closed and logged, or captured with every socket handed out."""
+
+import os
+import socket
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringfence.model.errors import BoxError
+from ringfence.sandbox.inner import nftables
+from ringfence.sandbox.inner.refusals import describe, packets
+
+CLIENT = """
+import socket, sys
+for family, address in ((2, ('192.0.2.7', 8123)), (10, ('2001:db8::7', 443))):
+    s = socket.socket(family); s.settimeout(3)
+    try:
+        s.connect(address); s.sendall(b'hello'); print(s.recv(20).decode())
+    except OSError as fault: print(type(fault).__name__, fault.errno)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+try: s.sendto(b'x', ('192.0.2.9', 5353)); print('sent')
+except OSError as fault: print(fault.errno)
+"""
+
+
+@pytest.mark.needs_userns
+def test_without_a_network_every_try_fails_at_once_and_is_recorded(bench):
+    line = (
+        "/usr/bin/python3 -c \"import socket; s=socket.socket(); s.settimeout(3); print(s.connect_ex(('169.254.169.254',80)))\";"
+        "getent hosts secrets.example.org; /usr/bin/python3 -c \"import socket; s=socket.socket(10); print(s.connect_ex(('2001:db8::1',25)))\""
+    )
+    ran = bench.sh(line)
+    assert ran.execution.duration < 3_000_000
+    seen = {(o.kind, o.detail): o.violation for o in ran.execution.observations if o.kind in {"egress", "floor"}}
+    assert seen["floor", "tcp 169.254.169.254 port 80"] is True
+    assert seen["egress", "name secrets.example.org"] is False
+    assert seen["egress", "tcp 2001:db8::1 port 25"] is False
+
+
+@pytest.mark.needs_userns
+def test_captured_connections_arrive_with_their_destination(bench):
+    kept = {}
+
+    def keep(sockets):
+        kept.update({name: os.dup(fd) for name, fd in sockets.items()})
+
+    plan = bench.plan("/usr/bin/python3", "-c", CLIENT, network="captured", endpoints=(("model", 9000),), inbound=True)
+    running = bench.begin(plan, on_network=keep)
+    assert {
+        "tcp4",
+        "tcp6",
+        "dns-udp",
+        "dns-tcp",
+        "http-proxy",
+        "socks",
+        "nflog",
+        "endpoint:model",
+        "inbound:15",
+    } <= set(kept)
+    try:
+        for name, level, option, size in (("tcp4", socket.SOL_IP, 80, 16), ("tcp6", socket.IPPROTO_IPV6, 80, 28)):
+            with socket.socket(fileno=os.dup(kept[name])) as listener:
+                listener.settimeout(10)
+                client, _peer = listener.accept()
+                raw = client.getsockopt(level, option, size)
+                assert client.recv(10) == b"hello"
+                client.sendall(
+                    f"{struct.unpack_from('>H', raw, 2)[0]} {raw[4:8].hex() if size == 16 else raw[8:24].hex()}".encode()
+                )
+                client.close()
+        lines = running.finish().out.decode().split("\n")
+    finally:
+        for descriptor in kept.values():
+            os.close(descriptor)
+    assert lines[0] == "8123 c0000207"
+    assert lines[1].startswith("443 20010db8")
+    assert lines[2] == "1"
+
+
+@pytest.mark.needs_userns
+def test_nothing_runs_when_nobody_answers_the_network(bench):
+    with pytest.raises(BoxError, match="somebody who answers"):
+        bench.begin(bench.plan("true", network="captured"))
+
+    def refuse(_sockets):
+        raise BoxError("egress-worker-failed", "no worker")
+
+    with pytest.raises(BoxError, match="no worker"):
+        bench.begin(bench.plan("touch", "ran", network="captured"), on_network=refuse)
+    assert not os.path.exists(f"{bench.layer.upper}/ran")
+
+
+@pytest.mark.needs_userns
+def test_the_box_cannot_change_its_rules(bench):
+    ran = bench.sh("/usr/sbin/nft flush ruleset; ip route add 192.0.2.0/24 dev lo; ip link set lo down; echo $?")
+    assert ran.out.strip() != b"0"
+    assert any(o.detail.startswith("socket netlink") for o in ran.execution.observations)
+
+
+def test_the_batch_is_whole():
+    data, answers = nftables.batch(4000)
+    assert answers == 1 + 1 + 3 + 1 + 7
+    position = count = 0
+    while position < len(data):
+        length = struct.unpack_from("=I", data, position)[0]
+        position += (length + 3) & ~3
+        count += 1
+    assert (position, count) == (len(data), answers + 2)
+
+
+@given(st.binary(max_size=200))
+def test_no_packet_makes_the_reader_fail(data):
+    describe(data, b"rf-name")
+    describe(data, b"rf-udp")
+    packets(data)
