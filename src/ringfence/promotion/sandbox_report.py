@@ -10,6 +10,7 @@ from ringfence.promotion.policy import Policy
 from ringfence.promotion.strict import Malformed, parse_object
 
 _DESTINATION = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([1-9]\d{0,4})\Z")
+_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}\Z|\[[0-9A-Fa-f:.]{2,45}\]\Z")
 WHERE = "sandbox.json"
 
 
@@ -120,24 +121,26 @@ def check_files(report: Report) -> list[Finding]:
 
 
 def _is_named(entry: str, hosts: tuple[str, ...]) -> bool:
-    match = _DESTINATION.match(entry)
-    if match is None or int(match.group(2)) > 65_535:
-        return False
-    return match.group(1).casefold() in {host.casefold() for host in hosts}
+    """A host that the policy names without a port means port 443 of it; byte for byte, so nothing looks alike."""
+    return _DESTINATION.match(entry) is not None and (entry in hosts or entry.removesuffix(":443") in hosts)
 
 
 def _attempts(egress: ReportedEgress) -> list[Finding]:
     """A refused attempt shows the fence at work, unless it went for the metadata service or into private networks."""
     found = []
     for entry in egress.denied:
-        host = entry.rpartition(":")[0] or entry
-        try:
-            address = ipaddress.ip_address(host.strip("[]"))
-        except ValueError:
-            if host.casefold() not in {"metadata.google.internal", "metadata"}:
-                continue
-        else:
-            if address.is_global or address.is_loopback:
-                continue
-        found.append(finding("egress.violation", f"tried to reach {entry[:80]!a}", WHERE))
+        host, _, port = entry.rpartition(":")
+        if not host or not port.isdigit() or not _HOST.match(host):
+            found.append(finding("evidence.malformed", f"denied holds {entry[:80]!a}, not host:port", WHERE))
+        elif _is_floor(host.strip("[]").casefold()):
+            found.append(finding("egress.violation", f"tried to reach {entry[:80]!a}", WHERE))
     return found
+
+
+def _is_floor(host: str) -> bool:
+    """Metadata services and private, link-local or reserved addresses; loopback inside a box is the box itself."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host in {"metadata.google.internal", "metadata", "instance-data"}
+    return not address.is_global and not address.is_loopback
