@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ringfence.egress.asking import Ask, Ended, Held, Message, Named, Noted, Ready, Refused, ToSupervisor, Try, Verdict
+from ringfence.egress.credentials import Vault
 from ringfence.egress.record import ConnectionLog, Summary, is_violation
 from ringfence.model.call import ToolCall
 from ringfence.model.decision import Decision
+from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.tier import Tier
 
@@ -30,21 +32,11 @@ Approve = Callable[[ToolCall, Decision, float], bool]
 class Waiting:
     """A question held for a person."""
 
-    id: int
+    message: Ask
     call: ToolCall
     decision: Decision
     line: ConnectionLog
-    subject: Try
     until: Micros
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
-    """The value of one credential, and where it may go."""
-
-    value: str = field(repr=False)
-    host: str
-    port: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,9 +52,8 @@ class Answerer:
     ask_millis: int = 30_000
     learning_until: Micros = Micros(0)
     attribute: Attribute | None = None
-    can_approve: bool = False
     inspects: Callable[[str, int], bool] | None = None
-    secrets: dict[str, Secret] = field(default_factory=dict)
+    vaults: dict[str, Vault] = field(default_factory=dict)
     grants: frozenset[tuple[str, int]] = frozenset()
     """Entry (``host-port`` or ``inbound``) and port that the mission's configuration opened."""
     names: list[tuple[int, str]] = field(default_factory=list)
@@ -95,10 +86,9 @@ class Answerer:
         held = self.waiting.pop(ident, None)
         if held is None:
             return []
-        rule = str(held.decision.deciding[0].rule)
-        if approved:
-            return [self._allow(ident, held.line, held.subject, rule=rule, because=because)]
-        return [self._deny(ident, held.line, held.subject, rule, because)]
+        line = replace(held.line, because=because)
+        answer = self._allow if approved else self._deny
+        return [answer(held.message, line)]
 
     def overdue(self, now: Micros) -> list[int]:
         """Held questions whose time is over."""
@@ -116,92 +106,95 @@ class Answerer:
 
     def worker_ended(self) -> None:
         """The worker is gone: every open connection ended with it, and nobody is waited for any more."""
+        for held in self.waiting.values():
+            if held.message.whole:
+                self._close(held.line, held.message.subject, outcome="worker-ended")
+        self.waiting.clear()
         for ident in list(self._open):
             line, subject = self._open.pop(ident)
             self._close(line, subject, outcome="worker-ended")
-        for held in self.waiting.values():
-            self._close(held.line, held.subject, outcome="worker-ended")
-        self.waiting.clear()
         self.flush()
 
     def _asked(self, message: Ask) -> list[Message]:
         subject = message.subject
         line = self._line(subject)
         if (subject.entry, subject.port) in self.grants:
-            rule = f"grant/{subject.entry}"
-            return [self._allow(message.id, line, subject, rule=rule, because="opened by configuration")]
-        decision = self._strictest(message)
+            granted = replace(line, rule=f"grant/{subject.entry}", because="opened by configuration")
+            return [self._allow(message, granted)]
+        if message.whole and not subject.method and (subject.entry == "endpoint" or self._to_inspect(subject)):
+            self._open[message.id] = replace(line, rule="egress/inspected"), subject
+            because = "judged request by request"
+            return [Verdict(id=message.id, allow=True, rule="egress/inspected", because=because, inspect=True)]
+        call = self._call(subject, subject.path or None)
+        decision = self._strictest(call, message)
         if decision is None:
-            return [self._deny(message.id, line, subject, "egress/decide-failed", "the decision could not be made")]
+            failed = replace(
+                line, tier=Tier.DENY, rule="egress/decide-failed", because="the decision could not be made"
+            )
+            return [self._deny(message, failed)]
         reason = decision.deciding[0]
-        rule, because = str(reason.rule), reason.because
-        line = replace(line, tier=decision.tier, rule=rule, because=because)
-        if not message.whole:
-            return [self._request(message, decision)]
+        line = replace(line, tier=decision.tier, rule=str(reason.rule), because=reason.because)
         if decision.tier is Tier.ALLOW:
-            secret = self._secret(message)
-            return [self._allow(message.id, line, subject, rule=rule, because=because, credential=secret)]
+            return [self._allow(message, line)]
+        if message.literal_only:
+            return [Verdict(id=message.id, allow=False, rule=line.rule, because=line.because)]
         if self._learns(decision):
-            line = replace(line, flags=(*line.flags, "learning"))
-            return [self._allow(message.id, line, subject, rule=rule, because=because)]
+            return [self._allow(message, replace(line, flags=(*line.flags, "learning")))]
         if decision.tier is Tier.ASK:
-            return self._hold(message, decision, line)
-        return [self._deny(message.id, line, subject, rule, because)]
+            until = Micros(self.clock() + self.ask_millis * 1000)
+            held = Waiting(message=message, call=call, decision=decision, line=line, until=until)
+            self.waiting[message.id] = held
+            return [Held(id=message.id, millis=self.ask_millis)]
+        return [self._deny(message, line)]
 
-    def _strictest(self, message: Ask) -> Decision | None:
+    def _to_inspect(self, subject: Try) -> bool:
+        return self.inspects is not None and self.inspects(subject.host, subject.port)
+
+    def _strictest(self, call: ToolCall, message: Ask) -> Decision | None:
         """The decision, under both readings of the path where there are two."""
-        subject = message.subject
-        decision = self._decided(self._call(subject, subject.path or None))
+        decision = self._decided(call)
         if message.also_path is None or decision is None:
             return decision
-        other = self._decided(self._call(subject, message.also_path))
+        other = self._decided(self._call(message.subject, message.also_path))
         return None if other is None else max(decision, other, key=lambda d: d.tier)
 
-    def _request(self, message: Ask, decision: Decision) -> Verdict:
-        """A request on a connection that is counted already, or the question whether a literal is granted."""
-        reason = decision.deciding[0]
-        allow = decision.tier is Tier.ALLOW or (not message.literal_only and self._learns(decision))
-        if not allow and message.connection in self._open:
-            line, subject = self._open[message.connection]
-            line = replace(line, method=message.subject.method, path=message.subject.path[:500])
-            self._open[message.connection] = line, subject
-        secret = self._secret(message) if allow else ""
-        because = reason.because
-        if decision.tier is Tier.ASK and not allow:
-            because = f"{because} (a single request is not held for a person)"
-        return Verdict(id=message.id, allow=allow, rule=str(reason.rule), because=because, secret=secret)
-
-    def _hold(self, message: Ask, decision: Decision, line: ConnectionLog) -> list[Message]:
-        until = Micros(self.clock() + self.ask_millis * 1000)
-        call = self._call(message.subject, message.subject.path or None)
-        self.waiting[message.id] = Waiting(
-            id=message.id, call=call, decision=decision, line=line, subject=message.subject, until=until
-        )
-        return [Held(id=message.id, millis=self.ask_millis)]
-
-    def _allow(
-        self, ident: int, line: ConnectionLog, subject: Try, *, rule: str, because: str, credential: str = ""
-    ) -> Verdict:
+    def _allow(self, message: Ask, line: ConnectionLog) -> Verdict:
         """ALLOW, after the first of its kind is durable; where that fails nothing is allowed."""
-        line = replace(line, rule=rule, because=because)
+        if message.literal_only:
+            return Verdict(id=message.id, allow=True, rule=line.rule, because=line.because)
+        because = ""
         if not self._retry():
-            return self._deny(ident, line, subject, "egress/not-recorded", "the ledger did not take an earlier line")
-        if self.summary.is_new_decision(line):
-            line = self._attributed(line, subject)
+            because = "the ledger did not take an earlier line"
+        elif self.summary.is_new_decision(line):
+            line = self._attributed(line, message.subject)
             try:
                 self.record(replace(line, stage="decided", count=0))
+                self.summary.announced(line)
             except Exception:  # noqa: BLE001 - the ledger's faults are many, and each means: not recorded, so not allowed
                 because = "the ledger did not take this connection's line"
-                return self._deny(ident, line, subject, "egress/not-recorded", because)
-            self.summary.announced(line)
-        self._open[ident] = line, subject
-        inspect = self.inspects is not None and self.inspects(line.host, line.port)
-        return Verdict(id=ident, allow=True, rule=rule, because=because, inspect=inspect, secret=credential)
+        if because:
+            refused = replace(line, tier=Tier.DENY, rule="egress/not-recorded", because=because)
+            return self._deny(message, refused)
+        connection = message.id if message.whole else message.connection
+        if message.whole or connection in self._open:
+            self._open[connection] = self._of_connection(connection, line), message.subject
+        return Verdict(id=message.id, allow=True, rule=line.rule, because=line.because, secret=self._secret(message))
 
-    def _deny(self, ident: int, line: ConnectionLog, subject: Try, rule: str, because: str) -> Verdict:
-        tier = line.tier if line.tier is not Tier.ALLOW else Tier.DENY
-        self._close(replace(line, tier=tier, rule=rule, because=because), subject, outcome="refused")
-        return Verdict(id=ident, allow=False, rule=rule, because=because)
+    def _deny(self, message: Ask, line: ConnectionLog) -> Verdict:
+        """No. A refused request changes what its connection's line will say; a refused connection is told at once."""
+        if message.whole:
+            self._close(line, message.subject, outcome="refused")
+        elif message.connection in self._open:
+            kept = self._of_connection(message.connection, line)
+            self._open[message.connection] = kept, message.subject
+        return Verdict(id=message.id, allow=False, rule=line.rule, because=line.because)
+
+    def _of_connection(self, connection: int, line: ConnectionLog) -> ConnectionLog:
+        """A request's line put in the place of its connection's, which began earlier."""
+        before = self._open.get(connection)
+        if before is None:
+            return line
+        return replace(line, time=before[0].time, programs=line.programs or before[0].programs)
 
     def _ended(self, message: Ended) -> None:
         found = self._open.pop(message.id, None)
@@ -215,10 +208,13 @@ class Answerer:
             duration=Micros(max(0, message.micros)),
             address=message.address or line.address,
             protocol=message.protocol or line.protocol,
+            tokens_in=max(0, message.tokens[0]),
+            tokens_out=max(0, message.tokens[1]),
             flags=tuple(sorted({*line.flags, *message.flags})),
         )
         if message.rule:
-            line = replace(line, tier=Tier.DENY, rule=message.rule, because=message.because)
+            own = line.rule == message.rule and line.tier is not Tier.ALLOW
+            line = replace(line, tier=line.tier if own else Tier.DENY, rule=message.rule, because=message.because)
         self._close(line, subject, outcome=message.outcome)
 
     def _told(self, message: Refused | Noted, tier: Tier, outcome: str) -> None:
@@ -258,10 +254,18 @@ class Answerer:
         return decision.tier is Tier.ASK or all(reason.kind in LEARNABLE for reason in decision.deciding)
 
     def _secret(self, message: Ask) -> str:
-        """The credential asked for, only where it belongs."""
-        secret = self.secrets.get(message.credential)
-        fits = secret is not None and (secret.host, secret.port) == (message.subject.host, message.subject.port)
-        return secret.value if secret is not None and fits else ""
+        """The value of the credential asked for, only where it belongs; empty where it may not go or cannot be read."""
+        vault = self.vaults.get(message.credential)
+        if vault is None:
+            return ""
+        bound, subject = vault.credential, message.subject
+        inside = subject.path == bound.path or subject.path.startswith(bound.path.rstrip("/") + "/")
+        if (bound.host, bound.port) != (subject.host, subject.port) or not inside or subject.protocol == "http":
+            return ""
+        try:
+            return vault.value()
+        except RingfenceError:
+            return ""
 
     def _call(self, subject: Try, path: str | None) -> ToolCall:
         return ToolCall.network(

@@ -66,6 +66,8 @@ class Ended(Message, frozen=True, kw_only=True):
     """Set where something built in refused it after ALLOW; ``because`` says why."""
     because: Short = ""
     flags: tuple[Short, ...] = ()
+    tokens: tuple[int, int] = (0, 0)
+    """Input and output tokens that a model's answers told."""
 
 
 class Refused(Message, frozen=True, kw_only=True):
@@ -94,10 +96,9 @@ class Named(Message, frozen=True, kw_only=True):
 
 
 class Ready(Message, frozen=True, kw_only=True):
-    """The worker listens. ``authority`` is its certificate authority in PEM, where inspection is on."""
+    """The worker listens, having given up what ``confined`` names."""
 
     confined: tuple[Short, ...]
-    authority: Text = ""
 
 
 class Verdict(Message, frozen=True, kw_only=True):
@@ -153,10 +154,11 @@ class Setup(Message, frozen=True, kw_only=True):
     dial_millis: int
     encrypted_hello: bool
     host_ports: dict[str, tuple[str, int]] = {}
-    inbound: dict[str, int] = {}
     bindings: tuple[Binding, ...] = ()
-    inspection: bool = False
-    body_cap: int = 65_536
+    authority: tuple[Text, Text] = ("", "")
+    """Certificate and key of the mission's authority in PEM; empty: no inspection."""
+    body_cap: int = 8_388_608
+    judge_bodies: bool = False
     trusted: Text = ""
     """File with the certificates (PEM) that upstream servers are checked against; empty: the system's."""
 

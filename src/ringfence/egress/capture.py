@@ -22,7 +22,7 @@ from ringfence.egress.session import Services, Session
 SO_ORIGINAL_DST = 80
 BATCH = 64
 UNREAD = "(not read)"
-Start = Callable[[Stream, socket.socket], Coroutine[Any, Any, None]]
+Start = Callable[[Stream], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ async def listen(gate: Gate, listener: Stream, start: Start) -> None:
         if gate.admit():
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             gate.open += 1
-            task = gate.loop.spawn(start(stream, sock))
+            task = gate.loop.spawn(start(stream))
             task.on_done.append(lambda stream=stream: _left(gate, stream))  # type: ignore[misc]
         else:
             reset(stream)

@@ -4,12 +4,12 @@ A connection that carries many requests is where a second Host (fronting) or a r
 slip through. The answers pass untouched; only where a change of protocol is awaited, the first status is read.
 """
 
-import socket
 import time
 
 from ringfence.egress import http1
 from ringfence.egress.loop import Answer, Stream, TimedOut
 from ringfence.egress.opening import Opening, RefusedError, check_head
+from ringfence.egress.placeholders import no_placeholder, scan, tokens_in
 from ringfence.egress.relay import reset
 from ringfence.egress.session import Session
 
@@ -33,10 +33,11 @@ async def carry_http(session: Session, upstream: Stream, opening: Opening) -> st
             first = False
             following = await next_head(session, data)
             if following is None:
-                upstream.sock.shutdown(socket.SHUT_WR)
+                upstream.end_writing()
                 break
             head, data = following
             check_head(head, session.host, session.port)
+            no_placeholder(head, session.host.text, session.port)
             await session.ask_request(head)
         return await down.until_ended(session.services.idle)
     except RefusedError:
@@ -58,6 +59,7 @@ async def send_body(session: Session, upstream: Stream, body: http1.Body, data: 
             count = body.take(data)
         except http1.BadRequestError as error:
             raise RefusedError("egress/bad-request", str(error), "http") from None
+        scan(data[:count], session.host.text, session.port)
         await send(session, upstream, data[:count])
         if body.done:
             return data[count:]
@@ -89,15 +91,17 @@ async def _upgraded(session: Session, upstream: Stream, down: "Downstream", data
     await send(session, upstream, data)
     while data := await session.client.recv(65_536, time.monotonic() + session.services.idle):
         await send(session, upstream, data)
-    upstream.sock.shutdown(socket.SHUT_WR)
+    upstream.end_writing()
 
 
 class Downstream:
     """Answers on their way to the box: moved as they are."""
 
-    def __init__(self, session: Session, upstream: Stream) -> None:
-        """One for a connection."""
-        self.session, self.upstream = session, upstream
+    def __init__(self, session: Session, upstream: Stream, *, watch: bool = False) -> None:
+        """One for a connection. ``watch``: look for a model's token counts in the answers."""
+        self.session, self.upstream, self.watch = session, upstream, watch
+        self._seam = b""
+        self._answer = (0, 0)
         self.ended = Answer(session.services.loop)
         self._status = Answer(session.services.loop)
         self._head = b""
@@ -117,12 +121,15 @@ class Downstream:
                 self._sending = False
                 if self._status.value is None:
                     self._watch(data)
-            client.sock.shutdown(socket.SHUT_WR)
+                if self.watch:
+                    self._count_tokens(data)
+            client.end_writing()
         except OSError:
             word = "reset"
             if not self._stopped:
                 reset(client)
                 reset(self.upstream)
+        self.next_answer()
         self.ended.deliver(word)
 
     def stop(self) -> None:
@@ -147,6 +154,18 @@ class Downstream:
             return int(await self._status.wait(deadline))
         except TimedOut:
             return 0
+
+    def _count_tokens(self, data: bytes) -> None:
+        """Counts in one answer only grow, so the largest of each is that answer's."""
+        found = tokens_in(self._seam + data)
+        self._seam = (self._seam + data)[-64:]
+        self._answer = max(self._answer[0], found[0]), max(self._answer[1], found[1])
+
+    def next_answer(self) -> None:
+        """A further request leaves: what the last answer told is added up."""
+        before, last = self.session.tokens, self._answer
+        self.session.tokens = before[0] + last[0], before[1] + last[1]
+        self._answer, self._seam = (0, 0), b""
 
     def _watch(self, data: bytes) -> None:
         self._head += data

@@ -61,6 +61,10 @@ class Stream:
                 if task is not None:
                     self.loop.ready(task)
 
+    def end_writing(self) -> None:
+        """Say that nothing more comes; reading goes on."""
+        self.sock.shutdown(socket.SHUT_WR)
+
     async def recv(self, count: int, deadline: float | None = None) -> bytes:
         """Up to ``count`` bytes, empty at the end of the stream. Raises OSError or TimedOut."""
         while True:

@@ -3,21 +3,26 @@
 Started as ``python -I -m ringfence.egress.process FD``; ends when the supervisor's end of FD closes.
 """
 
+import datetime as dt
 import ipaddress
+import os
 import socket
 import sys
-from collections.abc import Coroutine
-from typing import Any
+import time
+from dataclasses import dataclass
 
-from ringfence.egress import asking, capture, entries, httpflow, nflog
+from ringfence.egress import asking, capture, entries, grants, httpflow, nflog
 from ringfence.egress.asking import Listener, Named, Ready, Setup
+from ringfence.egress.authority import Authority, upstream_context
 from ringfence.egress.buckets import Bucket
 from ringfence.egress.confine import confine
 from ringfence.egress.dial import Dialer, Resolver
+from ringfence.egress.inspection import Inspector
 from ringfence.egress.link import PACKET, Link
 from ringfence.egress.loop import Loop, Stream
 from ringfence.egress.names import NameTable
-from ringfence.egress.session import Services
+from ringfence.egress.rules import canonical_host
+from ringfence.egress.session import Services, Session
 from ringfence.egress.stub import Stub
 
 
@@ -29,10 +34,14 @@ def main(argv: list[str]) -> int:
     stream = Stream(loop, channel)
     link = Link(loop, stream, setup.ask_millis / 1000)
     services = build(loop, link, setup)
+    inspector = inspector_of(setup)
+    services.inspect = inspector.inspect
+    inbound = grants.Inbound(loop, [fd for name, fd in listeners.items() if name.startswith("inbound:")])
     held = confine()
     gate = capture.Gate(loop, services, Bucket(setup.rate, setup.burst), setup.open_limit)
+    serving = Serving(services=services, setup=setup, names=names, gate=gate, inspector=inspector, inbound=inbound)
     for name, fd in listeners.items():
-        serve(services, names, name, Stream(loop, socket.socket(fileno=fd)), gate)
+        serving.begin(name, fd)
     loop.spawn(gate.report())
     loop.spawn(link.write())
     loop.spawn(link.read())
@@ -74,28 +83,89 @@ def build(loop: Loop, link: Link, setup: Setup) -> Services:
     )
 
 
-def serve(services: Services, names: NameTable, name: str, stream: Stream, gate: capture.Gate) -> None:
-    """Start the task of one descriptor, by its name."""
-    loop, link = services.loop, services.link
-    kind = name.partition(":")[0]
-    stub = Stub(loop, link, names)
-    if kind == "dns-udp":
-        loop.spawn(stub.datagrams(stream))
-    elif kind == "nflog":
-        loop.spawn(nflog.watch(stream, link, names))
-    elif kind in {"tcp4", "tcp6", "any4", "any6"}:
-        loop.spawn(capture.listen(gate, stream, lambda client, _sock: capture.captured(services, names, client, kind)))
-    elif kind in {"dns-tcp", "http-proxy", "socks"}:
-        loop.spawn(capture.listen(gate, stream, lambda client, _sock: _entry(kind, services, stub, client)))
-    else:
-        raise SystemExit(f"a descriptor of an unknown kind: {name}")
+def inspector_of(setup: Setup) -> Inspector:
+    """What inspection and endpoints need, everything read from files now."""
+    certificate, key = setup.authority
+    today = dt.datetime.fromtimestamp(time.time(), dt.UTC)
+    "a".encode("idna")  # the codec that TLS uses for names is a file as well
+    authority = Authority.load(certificate, key, today) if certificate else None
+    if authority is not None:
+        authority.context("warm-up.invalid")  # imports now what could not be read later
+    return Inspector(
+        authority=authority,
+        upstream=upstream_context(setup.trusted),
+        bindings=setup.bindings,
+        body_cap=setup.body_cap,
+        judge_bodies=setup.judge_bodies,
+    )
 
 
-def _entry(kind: str, services: Services, stub: Stub, client: Stream) -> Coroutine[Any, Any, None]:
-    if kind == "dns-tcp":
-        return stub.stream(client)
-    return entries.http_proxy(services, client) if kind == "http-proxy" else entries.socks5(services, client)
+@dataclass(slots=True, kw_only=True)
+class Serving:
+    """Starts the task of each descriptor, by its name."""
+
+    services: Services
+    setup: Setup
+    names: NameTable
+    gate: capture.Gate
+    inspector: Inspector
+    inbound: grants.Inbound
+
+    def begin(self, name: str, fd: int) -> None:
+        """One descriptor. An unknown name ends the worker: a box that cannot be served whole is not served."""
+        kind, _, rest = name.partition(":")
+        if kind == "inbound":
+            return
+        loop, link = self.services.loop, self.services.link
+        stream = Stream(loop, socket.socket(fileno=fd))
+        stub = Stub(loop, link, self.names)
+        if kind == "dns-udp":
+            loop.spawn(stub.datagrams(stream))
+        elif kind == "nflog":
+            loop.spawn(nflog.watch(stream, link, self.names))
+        else:
+            start = self._starter(kind, rest, stub)
+            loop.spawn(capture.listen(self.gate, stream, start))
+
+    def _starter(self, kind: str, rest: str, stub: Stub) -> capture.Start:
+        services = self.services
+        if kind in {"tcp4", "tcp6", "any4", "any6"}:
+            return lambda client: capture.captured(services, self.names, client, kind)
+        if kind == "dns-tcp":
+            return stub.stream
+        if kind == "http-proxy":
+            return lambda client: entries.http_proxy(services, client)
+        if kind == "socks":
+            return lambda client: entries.socks5(services, client)
+        if kind == "host-port":
+            return lambda client: grants.host_port(services, client, int(rest), self.setup.host_ports[rest])
+        if kind == "outside":
+            port, box_port = map(int, rest.split(":"))
+            return lambda client: self.inbound.serve(services, client, port, box_port)
+        if kind == "endpoint":
+            binding = next(binding for binding in self.setup.bindings if binding.endpoint == rest)
+            return lambda client: self._endpoint(client, binding)
+        raise SystemExit(f"a descriptor of an unknown kind: {kind}")
+
+    async def _endpoint(self, client: Stream, binding: asking.Binding) -> None:
+        host = canonical_host(binding.host)
+        session = Session(
+            services=self.services,
+            client=client,
+            host=host,
+            port=binding.port,
+            entry="endpoint",
+            source=peer_of(client),
+        )
+        await session.run(lambda: self.inspector.endpoint(session, binding))
+
+
+def peer_of(client: Stream) -> tuple[str, int]:
+    """The box's end of an accepted connection."""
+    peer = client.sock.getpeername()
+    return str(peer[0]), int(peer[1])
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    code = main(sys.argv)
+    os._exit(code)  # no tidying: what is left open belongs to connections that end now

@@ -46,6 +46,9 @@ class ConnectionLog:
     tier: Tier
     rule: str
     because: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    """What a model's answers told through an endpoint of the mission."""
     outcome: str = ""
     """How it ended, as ``closed``, ``refused``, ``not-resolved``, ``unreachable``, ``worker-ended``."""
     flags: tuple[str, ...] = ()
@@ -160,6 +163,8 @@ def _join(before: ConnectionLog, line: ConnectionLog) -> ConnectionLog:
         count=before.count + line.count,
         sent=before.sent + line.sent,
         received=before.received + line.received,
+        tokens_in=before.tokens_in + line.tokens_in,
+        tokens_out=before.tokens_out + line.tokens_out,
         duration=Micros(before.duration + line.duration),
         flags=before.flags if line.flags == before.flags else tuple(sorted({*before.flags, *line.flags})),
     )

@@ -95,7 +95,7 @@ async def _move(source: Stream, sink: Stream, traffic: Traffic, *, outward: bool
                     return "idle"
                 continue
             if not count:
-                sink.sock.shutdown(socket.SHUT_WR)
+                sink.end_writing()
                 return "closed"
             if outward:
                 traffic.sent += count
@@ -140,7 +140,7 @@ async def farewell(stream: Stream, data: bytes) -> None:
     deadline = time.monotonic() + 0.5
     try:
         await stream.send_all(data, deadline)
-        stream.sock.shutdown(socket.SHUT_WR)
+        stream.end_writing()
         left = 256 * 1024
         while left > 0 and (piece := await stream.recv(65_536, deadline)):
             left -= len(piece)

@@ -14,6 +14,7 @@ from ringfence.egress.dial import Dialer, DialFailure
 from ringfence.egress.link import Link
 from ringfence.egress.loop import Loop, Stream, TimedOut
 from ringfence.egress.opening import WEB_PORTS, Opening, RefusedError, check, classify
+from ringfence.egress.placeholders import no_placeholder
 from ringfence.egress.refuse import refusal_bytes
 from ringfence.egress.relay import Traffic, farewell, relay, reset
 from ringfence.egress.rules import Address, Host, floor, odd_labels
@@ -51,13 +52,15 @@ class Session:
     denied: Callable[[str, str], bytes] | None = None
     """Words of refusal in the entry's own protocol, given rule and reason; ``None``: in the connection's."""
     seen: bytes = b""
+    flags: tuple[str, ...] = ()
+    tokens: tuple[int, int] = (0, 0)
     id: int = 0
     protocol: str = "tcp"
     dialled: str = ""
     traffic: Traffic = field(default_factory=Traffic)
     started: float = field(default_factory=time.monotonic)
 
-    def subject(self, protocol: str, head: http1.Head | None = None) -> Try:
+    def subject(self, protocol: str, head: http1.Head | None = None, body: str | None = None) -> Try:
         """What the supervisor is told of: the connection, or one request on it."""
         method, path, query = "", "", None
         if head is not None:
@@ -73,16 +76,20 @@ class Session:
             method=method,
             path=path,
             query=query,
+            body=body,
             source=self.source,
             target=self.target,
             flags=("odd-labels",) if named and odd_labels(self.host.text) else (),
         )
 
-    async def run(self) -> None:
-        """From first bytes to last. Never raises for anything the box or a server does."""
+    async def run(self, part: Callable[[], Awaitable[None]] | None = None) -> None:
+        """From first bytes to last. Never raises for anything the box or a server does.
+
+        ``part`` takes the place of finding out, asking and carrying, for entries that know better.
+        """
         try:
             self.forbid_floor()
-            await (self._run_granted() if self.granted else self._run_bare())
+            await (part() if part is not None else self._run_granted() if self.granted else self._run_bare())
         except RefusedError as refusal:
             self.tell_refusal(refusal)
             await self.refuse(refusal.protocol, refusal.rule, refusal.because)
@@ -173,6 +180,8 @@ class Session:
         """Raise RefusedError unless the first bytes agree with the name decided upon."""
         self.protocol = opening.protocol
         check(opening, self.host, self.port, encrypted_hello=self.services.encrypted_hello)
+        if opening.head is not None and self.protocol != "https":
+            no_placeholder(opening.head, self.host.text, self.port)
 
     async def ask(self, opening: Opening) -> Verdict:
         """The supervisor's verdict on this connection."""
@@ -185,14 +194,20 @@ class Session:
             self.id = 0
         return verdict
 
-    async def ask_request(self, head: http1.Head) -> Verdict:
+    @property
+    def closed(self) -> bool:
+        """Whether the box's end is gone."""
+        return self.client.closed
+
+    async def ask_request(self, head: http1.Head, *, credential: str = "", body: str | None = None) -> Verdict:
         """The verdict on one request of an allowed connection. Raises RefusedError unless it is ALLOW."""
-        subject = self.subject("http", head)
+        subject = self.subject("https" if self.protocol == "https" else "http", head, body)
         question = Ask(
             id=self.services.link.number(),
             subject=subject,
             whole=False,
             connection=self.id,
+            credential=credential,
             also_path=http1.other_reading(subject.path),
         )
         verdict = await self.services.link.ask(question)
@@ -279,7 +294,8 @@ class Session:
             address=self.dialled,
             rule=rule,
             because=because[:300],
-            flags=flags,
+            flags=(*self.flags, *flags),
+            tokens=self.tokens,
         )
         self.id = 0
         self.services.link.tell(ended)

@@ -5,6 +5,7 @@ nothing hangs.
 """
 
 import contextlib
+import datetime as dt
 import os
 import queue
 import select
@@ -13,13 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringfence.egress import asking
 from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record
-from ringfence.egress.asking import Listener, Message, Named, Setup, Stop
+from ringfence.egress.asking import Binding, Listener, Message, Named, Setup, Stop
+from ringfence.egress.authority import make_authority
+from ringfence.egress.credentials import Credential, Vault
 from ringfence.egress.link import PACKET, channel
+from ringfence.egress.placeholders import placeholder_for
 from ringfence.egress.relay import LINGER_RESET
 from ringfence.egress.upstream import Upstream, system_upstream
 from ringfence.model.errors import BoxError
@@ -48,6 +52,18 @@ class Options:
     """Let TLS hellos through that hide a second name (ECH, and the padding of it that browsers send)."""
     learning_until: Micros = Micros(0)
     """Until then, what only a default refuses is let pass and logged as what it would have been. A person's choice."""
+    inspection: bool = False
+    """Make an authority for the mission, so that ``inspects`` can be honoured."""
+    judge_bodies: bool = False
+    """Give request bodies of inspected requests to the policy (its patterns read ``net.body``)."""
+    body_cap: int = 8_388_608
+    """Bytes that one inspected request's body may have."""
+    trusted: str = ""
+    """File with certificates (PEM) that servers are checked against in inspection; empty: the system's."""
+    host_ports: tuple[tuple[int, str, int], ...] = ()
+    """Granted services of the host: port in the box, address and port on the host."""
+    inbound: tuple[tuple[int, int], ...] = ()
+    """Granted services of the box: port on the host's loopback (0: any free one), port in the box."""
     cwd: str = "/"
     call: str = ""
     prefix: tuple[str, ...] = ()
@@ -71,6 +87,12 @@ class Worker:
     _stopping: bool = False
     _started: threading.Event = field(default_factory=threading.Event)
     restarts: int = 0
+    authority: str = ""
+    """Certificate (PEM) of the mission's authority: goes into the box's trust store, and nowhere else."""
+    placeholders: dict[str, str] = field(default_factory=dict)
+    """What stands for each credential in the box, by name."""
+    inbound_ports: dict[int, int] = field(default_factory=dict)
+    """Port in the box to the port on the host's loopback that leads to it."""
 
     @classmethod
     def spawn(
@@ -80,6 +102,7 @@ class Worker:
         mission: MissionId,
         decide: Decide,
         record: Record,
+        credentials: Sequence[Credential] = (),
         resolver: Upstream | None = None,
         options: Options | None = None,
         attribute: Attribute | None = None,
@@ -105,9 +128,22 @@ class Worker:
             ask_millis=options.ask_millis,
             learning_until=options.learning_until,
             attribute=attribute,
-            can_approve=approve is not None,
             inspects=inspects,
+            vaults={credential.name: Vault(credential) for credential in credentials},
+            grants=frozenset({("host-port", item[0]) for item in options.host_ports}),
         )
+        placeholders = {c.name: placeholder_for(c.name, os.urandom(12).hex()) for c in credentials}
+        authority = (
+            make_authority(mission, dt.datetime.fromtimestamp(time.time(), dt.UTC)) if options.inspection else ("", "")
+        )
+        fds = {name: os.dup(fd) for name, fd in descriptors.items()}
+        inbound_ports = {}
+        for port, box_port in options.inbound:
+            listener = socket.create_server(("127.0.0.1", port), backlog=128)
+            port = listener.getsockname()[1]
+            inbound_ports[box_port] = port
+            fds[f"outside:{port}:{box_port}"] = listener.detach()
+        answerer.grants |= {("inbound", port) for port in inbound_ports.values()}
         setup = Setup(
             mission=mission,
             nameservers=upstream.nameservers,
@@ -120,9 +156,15 @@ class Worker:
             hello_millis=options.hello_millis,
             dial_millis=options.dial_millis,
             encrypted_hello=options.encrypted_hello,
+            host_ports={str(port): (address, there) for port, address, there in options.host_ports},
+            bindings=tuple(_binding(c, placeholders[c.name]) for c in credentials),
+            authority=authority,
+            body_cap=options.body_cap,
+            judge_bodies=options.judge_bodies,
+            trusted=options.trusted,
         )
-        fds = {name: os.dup(fd) for name, fd in descriptors.items()}
         worker = cls(answerer, options, setup, fds, approve)
+        worker.authority, worker.placeholders, worker.inbound_ports = authority[0], placeholders, inbound_ports
         worker._thread = threading.Thread(target=worker._live, name=f"egress-{mission}", daemon=True)
         worker._thread.start()
         if not worker._started.wait(START_SECONDS):
@@ -241,10 +283,11 @@ class Worker:
             return False
         replies: list[Message] = []
         for message in messages:
-            held = set(self.answerer.waiting)
-            replies += self.answerer.take(message)
-            for ident in set(self.answerer.waiting) - held:
-                self._consult(ident)
+            answers = self.answerer.take(message)
+            replies += answers
+            for answer in answers:
+                if isinstance(answer, asking.Held):
+                    self._consult(answer.id)
         if self.answerer.ready is not None:
             self._started.set()
         self._send(replies)
@@ -340,6 +383,18 @@ def _turn_away(name: str, fd: int) -> None:
         accepted, _peer = sock.accept()
         with accepted:
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+
+
+def _binding(credential: Credential, placeholder: str) -> Binding:
+    return Binding(
+        name=credential.name,
+        placeholder=placeholder,
+        host=credential.host,
+        port=credential.port,
+        path=credential.path,
+        endpoint=credential.endpoint,
+        header=credential.header,
+    )
 
 
 def _now() -> Micros:

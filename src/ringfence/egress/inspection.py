@@ -1,0 +1,250 @@
+"""Inspection on request: TLS is ended here with the mission's own certificate, every request is judged, then sent on.
+
+Only where a rule asks for it. HTTP/1.1 is spoken on both sides; what cannot be inspected is refused, never let pass.
+"""
+
+import ssl
+import time
+from dataclasses import dataclass
+
+from ringfence.egress import http1, placeholders
+from ringfence.egress.asking import Binding
+from ringfence.egress.authority import Authority
+from ringfence.egress.httpflow import SWITCHING, Downstream, next_head
+from ringfence.egress.loop import Stream, TimedOut
+from ringfence.egress.opening import Opening, RefusedError, check_head
+from ringfence.egress.placeholders import Use
+from ringfence.egress.session import Session
+from ringfence.egress.tlsstream import TlsStream
+
+WINDOW = 48 * 1024
+HOP = frozenset({"proxy-connection", "proxy-authorization"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Inspector:
+    """Ends and begins TLS for inspected connections, and for a mission's model endpoints."""
+
+    authority: Authority | None
+    upstream: ssl.SSLContext
+    bindings: tuple[Binding, ...]
+    body_cap: int
+    judge_bodies: bool
+
+    async def inspect(self, session: Session, opening: Opening) -> None:
+        """Serve one inspected connection to its end."""
+        if opening.hello is not None and self.authority is not None:
+            data = await self._end_tls(session, self.authority, opening)
+        elif opening.head is not None:
+            data = opening.data
+        else:
+            because = "this rule needs inspection, and only HTTP and TLS can be inspected"
+            raise RefusedError("egress/cannot-inspect", because, opening.protocol)
+        session.flags = (*session.flags, "inspected")
+        exchange = Exchange(self, session, secure=opening.hello is not None)
+        await exchange.serve(data)
+
+    async def endpoint(self, session: Session, binding: Binding) -> None:
+        """Serve one connection to a model endpoint: plain HTTP in the box, TLS and the real key outside."""
+        verdict = await session.ask(Opening(protocol="http"))
+        if not verdict.allow:
+            raise RefusedError(verdict.rule, verdict.because, "http")
+        session.protocol = "https"
+        exchange = Exchange(self, session, secure=True, binding=binding)
+        await exchange.serve(b"")
+
+    async def _end_tls(self, session: Session, authority: Authority, opening: Opening) -> bytes:
+        context = authority.context(session.host.text)
+        tls = TlsStream(session.client, context, server=True, seen=opening.data)
+        try:
+            await tls.handshake(time.monotonic() + session.services.hello)
+        except (OSError, TimedOut) as error:  # ssl.SSLError is an OSError
+            because = "the program did not accept the mission's certificate: it pins its own, or does not read the box's trust store"
+            raise RefusedError("egress/not-inspectable", because) from error
+        session.client = tls
+        session.protocol = "https"
+        return b""
+
+
+class Exchange:
+    """The requests of one inspected connection."""
+
+    def __init__(self, inspector: Inspector, session: Session, *, secure: bool, binding: Binding | None = None) -> None:
+        """``binding`` is set for a model endpoint: where all of its requests go."""
+        self.inspector, self.session, self.secure, self.binding = inspector, session, secure, binding
+        self.upstream: Stream | None = None
+        self.down: Downstream | None = None
+
+    async def serve(self, data: bytes) -> None:
+        """Judge and carry requests until the box or the server ends. Ends the session."""
+        session = self.session
+        try:
+            while (following := await next_head(session, data)) is not None:
+                head, data = following
+                data = await self._request(head, data)
+                if session.closed:
+                    return
+                if head.upgrade is not None:
+                    await self._upgraded(data)
+                    break
+            session.end(await self._rest())
+        except RefusedError:
+            if self.down is not None:
+                self.down.stop()
+            raise
+        finally:
+            if self.upstream is not None:
+                self.upstream.close()
+
+    async def _request(self, head: http1.Head, data: bytes) -> bytes:
+        """One request: judged, sent, and what follows it returned."""
+        session = self.session
+        if self.binding is None:
+            check_head(head, session.host, session.port)
+        elif head.method == "CONNECT" or head.upgrade is not None:
+            raise RefusedError("egress/bad-request", "a model endpoint takes plain requests only", "http")
+        path = self._path(head)
+        use = placeholders.find(head, self.inspector.bindings, session.host.text, session.port, path)
+        body, data = await self._whole_body(head, data)
+        secret = await self._judge(head, use, body)
+        if self.down is None:
+            if not await self._connect():
+                return b""
+        else:
+            self.down.next_answer()
+        await self._send(self._outgoing(head, use, secret))
+        if body is not None:
+            await self._send(body)
+            return data
+        return await self._stream_body(head, data)
+
+    def _path(self, head: http1.Head) -> str:
+        try:
+            return http1.split_target(head.target)[0]
+        except http1.BadRequestError as error:
+            raise RefusedError("egress/bad-request", str(error), "http") from None
+
+    async def _judge(self, head: http1.Head, use: Use | None, body: bytes | None) -> str:
+        """Ask about the request, with its body in windows where bodies are judged. Returns the secret, if one is due."""
+        name = use.binding.name if use is not None else self.binding.name if self.binding is not None else ""
+        verdict = await self.session.ask_request(head, credential=name, body=_window(body, 0))
+        for at in range(WINDOW, len(body or b""), WINDOW):
+            await self.session.ask_request(head, body=_window(body, at))
+        if name and not verdict.secret:
+            raise RefusedError("egress/no-credential", "the credential for this request could not be had", "http")
+        return verdict.secret
+
+    async def _whole_body(self, head: http1.Head, data: bytes) -> tuple[bytes | None, bytes]:
+        """The head's body read to its end, where bodies are judged; else ``None`` and the bytes after the head."""
+        rest = data[head.length :]
+        if not self.inspector.judge_bodies:
+            return None, rest
+        taken = bytearray()
+        body = http1.Body.of(head)
+        while True:
+            count = _take(body, rest)
+            taken += rest[:count]
+            self._cap(len(taken))
+            if body.done:
+                break
+            rest = await self._more()
+        placeholders.scan(bytes(taken), self.session.host.text, self.session.port)
+        return bytes(taken), rest[count:]
+
+    async def _stream_body(self, head: http1.Head, rest: bytes) -> bytes:
+        """Send a body on as it comes, looking for placeholders across the seams of its pieces."""
+        session, seam = self.session, b""
+        body = http1.Body.of(head)
+        total = 0
+        while True:
+            count = _take(body, rest)
+            total += count
+            self._cap(total)
+            placeholders.scan(seam + rest[:count], session.host.text, session.port)
+            seam = (seam + rest[:count])[-placeholders.OVERLAP :]
+            await self._send(rest[:count])
+            if body.done:
+                return rest[count:]
+            rest = await self._more()
+
+    def _cap(self, total: int) -> None:
+        if total > self.inspector.body_cap:
+            raise RefusedError("egress/body-too-large", f"a request body above {self.inspector.body_cap} bytes", "http")
+
+    async def _more(self) -> bytes:
+        piece = await self.session.client.recv(65_536, time.monotonic() + self.session.services.idle)
+        if not piece:
+            raise ConnectionAbortedError("a body cut short")
+        return piece
+
+    async def _send(self, data: bytes) -> None:
+        if data and self.upstream is not None:
+            await self.upstream.send_all(data, time.monotonic() + self.session.services.idle)
+            self.session.traffic.sent += len(data)
+
+    async def _connect(self) -> bool:
+        """Dial and, for TLS, check the server's certificate. False: refused and told."""
+        session = self.session
+        raw = await session.connect("http")
+        if raw is None:
+            return False
+        self.upstream = raw
+        if self.secure:
+            tls = TlsStream(raw, self.inspector.upstream, server=False, hostname=session.host.text)
+            try:
+                await tls.handshake(time.monotonic() + session.services.hello)
+            except (OSError, TimedOut) as error:
+                because = f"TLS with {session.host.text} failed: {_reason(error)}"
+                raise RefusedError("egress/upstream-tls", because, "http") from error
+            self.upstream = tls
+        self.down = Downstream(session, self.upstream, watch=self.binding is not None)
+        session.services.loop.spawn(self.down.run())
+        return True
+
+    def _outgoing(self, head: http1.Head, use: Use | None, secret: str) -> bytes:
+        session, binding = self.session, self.binding
+        default = 443 if self.secure else 80
+        host = session.host.text if session.port == default else f"{session.host.text}:{session.port}"
+        if binding is None:
+            return placeholders.rewrite(head, head.target, host, use, secret, drop=HOP)
+        # Compressed answers could not be read for their token counts.
+        drop = HOP | {"accept-encoding", "authorization", "x-api-key", binding.header.lower()}
+        bare = placeholders.rewrite(head, head.target, host, None, "", drop=drop)
+        value = f"Bearer {secret}" if binding.header.lower() == "authorization" else secret
+        return bare[:-2] + f"{binding.header}: {value}\r\n\r\n".encode("latin-1", "replace")
+
+    async def _upgraded(self, data: bytes) -> None:
+        assert self.down is not None
+        assert self.upstream is not None
+        status = await self.down.first_status(time.monotonic() + self.session.services.hello)
+        if status != SWITCHING:
+            raise RefusedError("egress/upgrade", "the server did not change the protocol", "http")
+        await self._send(data)
+        while piece := await self.session.client.recv(65_536, time.monotonic() + self.session.services.idle):
+            await self._send(piece)
+
+    async def _rest(self) -> str:
+        if self.upstream is None or self.down is None:
+            return "closed"
+        self.upstream.end_writing()
+        return await self.down.until_ended(self.session.services.idle)
+
+
+def _take(body: http1.Body, data: bytes) -> int:
+    try:
+        return body.take(data)
+    except http1.BadRequestError as error:
+        raise RefusedError("egress/bad-request", str(error), "http") from None
+
+
+def _window(body: bytes | None, at: int) -> str | None:
+    if not body:
+        return None
+    start = max(0, at - 1024)
+    return body[start : at + WINDOW].decode("utf-8", "replace")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return "no answer in time" if isinstance(error, TimedOut) else type(error).__name__

@@ -1,0 +1,392 @@
+"""Inspection, credentials and model endpoints: judged by method and path, replaced on the way out, never seen in the box."""
+
+import json
+import subprocess
+import time
+
+import pytest
+
+from ringfence.egress.credentials import Credential, Source, environment, netrc, parse_credentials, read_secret
+from ringfence.model.errors import RingfenceError
+from ringfence.model.tier import Tier
+
+SECRET = "s3cret-value-of-the-test"
+HOSTS = {"git.example.org", "api.example.com", "pkg.example.org", "example.org"}
+
+
+@pytest.fixture(scope="module")
+def secret_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("secret") / "token"
+    path.write_text(SECRET + "\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def rig(world, kit, secret_file):
+    rules = kit.Rules(
+        allow=(*(f"{host}:443" for host in HOSTS), "example.org:80", "example.net:443", "example.net:80"),
+        only=(
+            ("git.example.org", "GET", "/git/*"),
+            ("git.example.org", "POST", "*/git-upload-pack"),
+            ("example.org", "GET", "/ok*"),
+            ("example.org", "POST", "/ok*"),
+            ("pkg.example.org", "GET", "/*"),
+            ("api.example.com", "POST", "/v1/messages"),
+        ),
+    )
+    credentials = (
+        Credential(name="git", host="git.example.org", path="/git", source=Source(file=secret_file)),
+        Credential(name="pkg", host="pkg.example.org", source=Source(command=("/bin/echo", SECRET))),
+        Credential(name="broken", host="example.org", source=Source(file="/nonexistent/secret")),
+        Credential(
+            name="model",
+            host="api.example.com",
+            path="/v1",
+            source=Source(file=secret_file),
+            endpoint="model",
+            header="x-api-key",
+            variable="MODEL_BASE_URL",
+        ),
+    )
+    made = world.rig(
+        rules,
+        {"inspection": True, "judge_bodies": True, "trusted": str(world.ca), "body_cap": 200_000},
+        inspects=lambda host, port: host in HOSTS and port in {80, 443},
+        credentials=credentials,
+        endpoints={"model": 18080},
+    )
+    made.bundle = world.folder / "mission-ca.pem"
+    made.bundle.write_text(made.worker.authority)
+    yield made
+    made.close()
+
+
+def curl(rig, *words):
+    return rig.box.run(["curl", "-sS", "--max-time", "8", "--cacert", str(rig.bundle), *words])
+
+
+def requests(rig, mark):
+    return [c for c in rig.world.internet.contacts(mark) if c["server"] in {"http", "https"}]
+
+
+def test_an_allowed_request_goes_through_judged_by_method_and_path(rig):
+    mark = rig.world.internet.mark()
+    done = curl(rig, "https://example.org/ok?q=1")
+    assert "hello from example.org" in done.stdout, done.stderr
+    assert requests(rig, mark)[0]["path"] == "/ok?q=1"
+    line = rig.log(host="example.org", protocol="https", tier=Tier.ALLOW)[0]
+    assert (line.method, line.path, line.flags) == ("GET", "/ok", ("inspected",))
+    assert line.received > 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-X", "DELETE", "https://example.org/ok"),
+        ("https://example.org/other",),
+        ("--path-as-is", "https://example.org/ok/../other"),
+    ],
+    ids=["method", "path", "dots"],
+)
+def test_other_methods_and_paths_are_refused_and_reach_nobody(rig, words):
+    mark = rig.world.internet.mark()
+    done = curl(rig, *words)
+    assert "ringfence refused example.org:443" in done.stdout
+    assert not rig.world.internet.contacts(mark)
+    assert rig.log(host="example.org", port=443, tier=Tier.DENY)
+
+
+def test_a_refusal_on_a_kept_connection_is_said_and_the_rest_was_served(rig):
+    done = curl(rig, "https://example.org/ok", "https://example.org/other")
+    assert "hello from example.org" in done.stdout
+    assert "ringfence refused" in done.stdout
+
+
+def test_the_authority_is_known_to_nobody_else(rig):
+    done = rig.curl("https://example.org/ok")
+    assert done.returncode == 60
+    assert rig.log(host="example.org", rule="egress/not-inspectable", tier=Tier.DENY)
+
+
+def test_a_server_with_a_foreign_certificate_is_refused(world, kit):
+    rig = world.rig(kit.Rules(allow=("example.org:443",)), {"inspection": True}, inspects=lambda *_: True)
+    try:
+        bundle = world.folder / "other-ca.pem"
+        bundle.write_text(rig.worker.authority)
+        mark = world.internet.mark()
+        done = rig.box.run(["curl", "-sS", "--max-time", "8", "--cacert", str(bundle), "https://example.org/"])
+        assert "egress/upstream-tls" in done.stdout
+        assert not [c for c in world.internet.contacts(mark) if c["server"] == "https"]
+    finally:
+        rig.close()
+
+
+def test_the_certificate_stays_the_same_after_a_restart(world, kit):
+    rig = world.rig(
+        kit.Rules(allow=("example.org:443",)), {"inspection": True, "trusted": str(world.ca)}, inspects=lambda *_: True
+    )
+    try:
+        bundle = world.folder / "kept-ca.pem"
+        bundle.write_text(rig.worker.authority)
+        rig.worker._process.kill()
+        deadline = time.monotonic() + 5
+        while not (rig.worker.alive and rig.worker.restarts) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        done = rig.box.run(["curl", "-sS", "--max-time", "8", "--cacert", str(bundle), "https://example.org/"])
+        assert "hello" in done.stdout, done.stderr
+    finally:
+        rig.close()
+
+
+def test_what_cannot_be_inspected_is_refused(rig):
+    code = "import socket\ns=socket.create_connection(('example.org',443),5); s.sendall(b'SSH-2.0-x\\r\\n'); print(s.recv(99))"
+    mark = rig.world.internet.mark()
+    rig.box.python(code)
+    assert not rig.world.internet.contacts(mark)
+
+
+def test_a_body_is_judged_whole_and_capped(rig):
+    mark = rig.world.internet.mark()
+    big = "x" * 250_000
+    code = f"import sys; sys.stdout.write('x'*{len(big)})"
+    data = rig.world.folder / "big.txt"
+    data.write_text(big)
+    assert code
+    done = curl(rig, "--data-binary", f"@{data}", "-H", "Expect:", "https://example.org/ok")
+    assert "egress/body-too-large" in done.stdout
+    assert not rig.world.internet.contacts(mark)
+    data.write_text("y" * 150_000)
+    assert "hello" in curl(rig, "--data-binary", f"@{data}", "-H", "Expect:", "https://example.org/ok").stdout
+    assert len(requests(rig, mark)[0]["body"]) == 2000
+
+
+def test_bodies_reach_the_policy_in_windows_that_overlap(world, kit):
+    seen = []
+    rules = kit.Rules(allow=("example.org:443",))
+
+    class Judge:
+        def decide(self, call):
+            if call.request.body:
+                seen.append(call.request.body)
+            if call.request.body and "AKIA" in call.request.body:
+                return kit.Rules(deny=("example.org:443",)).decide(call)
+            return rules.decide(call)
+
+    rig = world.rig(
+        Judge(), {"inspection": True, "judge_bodies": True, "trusted": str(world.ca)}, inspects=lambda *_: True
+    )
+    try:
+        bundle = world.folder / "body-ca.pem"
+        bundle.write_text(rig.worker.authority)
+        data = world.folder / "leak.txt"
+        data.write_text("x" * (48 * 1024 - 2) + "AKIA" + "z" * 100)
+        mark = world.internet.mark()
+        done = rig.box.run(
+            [
+                "curl",
+                "-sS",
+                "--max-time",
+                "8",
+                "--cacert",
+                str(bundle),
+                "--data-binary",
+                f"@{data}",
+                "-H",
+                "Expect:",
+                "https://example.org/",
+            ]
+        )
+        assert "deny-example.org:443" in done.stdout
+        assert len(seen) == 2
+        assert not world.internet.contacts(mark)
+    finally:
+        rig.close()
+
+
+# -- credentials ------------------------------------------------------------------------------------------------------
+
+
+def test_a_placeholder_becomes_the_value_outside_and_only_there(rig):
+    mark = rig.world.internet.mark()
+    placeholder = rig.worker.placeholders["pkg"]
+    done = curl(rig, "-H", f"Authorization: Bearer {placeholder}", "https://pkg.example.org/a")
+    assert "hello" in done.stdout
+    assert requests(rig, mark)[0]["headers"]["authorization"] == f"Bearer {SECRET}"
+    assert SECRET not in done.stdout + done.stderr
+    assert SECRET not in repr(rig.lines)
+
+
+def test_a_placeholder_in_a_password_is_replaced_as_well(rig):
+    import base64
+
+    mark = rig.world.internet.mark()
+    curl(rig, "-u", f"someone:{rig.worker.placeholders['pkg']}", "https://pkg.example.org/a")
+    got = requests(rig, mark)[0]["headers"]["authorization"]
+    assert base64.b64decode(got.removeprefix("Basic ")).decode() == f"someone:{SECRET}"
+
+
+ELSEWHERE = {
+    "another-host": ("-H", "X-Token: {git}", "https://pkg.example.org/a"),
+    "another-path": ("-H", "Authorization: Bearer {git}", "https://git.example.org/elsewhere"),
+    "path-prefix-trick": ("-H", "Authorization: Bearer {git}", "https://git.example.org/github/x"),
+    "in-the-clear": ("-H", "Authorization: Bearer {pkg}", "http://example.org/ok"),
+    "in-the-clear-uninspected": ("-H", "Authorization: Bearer {pkg}", "http://example.net/"),
+    "in-the-query": ("https://pkg.example.org/a?t={pkg}",),
+    "in-a-body": ("--data", "token={pkg}", "https://example.org/ok"),
+    "a-guess": ("-H", "Authorization: Bearer ringfence-placeholder-pkg-000000", "https://pkg.example.org/a"),
+    "in-a-password": ("-u", "x:{git}", "https://pkg.example.org/a"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_placeholder_sent_elsewhere_is_an_attempt_to_give_it_away(rig, name):
+    words = [word.format(**rig.worker.placeholders) for word in ELSEWHERE[name]]
+    mark = rig.world.internet.mark()
+    done = curl(rig, *words)
+    assert "egress/placeholder-elsewhere" in done.stdout, done
+    assert not requests(rig, mark)
+    found = rig.log(rule="egress/placeholder-elsewhere", tier=Tier.DENY)
+    assert found
+    assert all(line.violation for line in found)
+
+
+def test_a_credential_that_cannot_be_read_refuses_the_request(rig):
+    done = curl(rig, "-H", f"Authorization: Bearer {rig.worker.placeholders['broken']}", "https://example.org/ok")
+    assert "egress/no-credential" in done.stdout
+
+
+def test_a_model_endpoint_adds_the_key_and_counts_tokens(rig):
+    mark = rig.world.internet.mark()
+    words = ("-H", "x-api-key: anything", "-H", "Accept-Encoding: gzip", "-d", '{"m":1}')
+    done = curl(rig, *words, "http://127.0.0.1:18080/v1/messages", "http://127.0.0.1:18080/v1/messages")
+    assert json.loads(done.stdout.partition("}}")[0] + "}}")["usage"]["input_tokens"] == 11
+    first = requests(rig, mark)[0]
+    assert first["host"] == "api.example.com"
+    assert first["headers"]["x-api-key"] == SECRET
+    assert "accept-encoding" not in first["headers"]
+    line = rig.log(host="api.example.com", entry="endpoint", tier=Tier.ALLOW)[0]
+    assert (line.tokens_in, line.tokens_out) == (22, 14)
+    assert SECRET not in repr(rig.lines)
+
+
+@pytest.mark.parametrize("path", ["/v1/other", "/admin", "/v1/../admin"])
+def test_a_model_endpoint_leads_only_where_the_policy_and_the_binding_say(rig, path):
+    mark = rig.world.internet.mark()
+    done = curl(rig, "--path-as-is", "-d", "x", f"http://127.0.0.1:18080{path}")
+    assert "ringfence refused" in done.stdout
+    assert not requests(rig, mark)
+
+
+def test_git_clones_with_a_placeholder_in_its_netrc_and_may_not_push(rig, world, tmp_path):
+    bare = world.folder / "git" / "demo.git"
+    work = tmp_path / "work"
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@example.org",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@example.org",
+    }
+    for words in (
+        ("init", "-q", "--bare", str(bare)),
+        ("init", "-q", str(work)),
+        ("-C", str(work), "commit", "-q", "--allow-empty", "-m", "one"),
+        ("-C", str(work), "push", "-q", str(bare), "HEAD:refs/heads/main"),
+        ("-C", str(bare), "symbolic-ref", "HEAD", "refs/heads/main"),
+    ):
+        subprocess.run(["git", *words], check=True, env=env)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".netrc").write_text(
+        netrc((Credential(name="git", host="git.example.org", source=Source(file="/x")),), rig.worker.placeholders)
+    )
+    box_env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "GIT_SSL_CAINFO": str(rig.bundle),
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    mark = world.internet.mark()
+    target = str(tmp_path / "clone")
+    done = rig.box.run(["git", "clone", "-q", "https://git.example.org/git/demo.git", target], env=box_env)
+    assert done.returncode == 0, done.stderr
+    subprocess.run(["git", "-C", target, "commit", "-q", "--allow-empty", "-m", "two"], check=True, env=env)
+    done = rig.box.run(["git", "-C", target, "push", "-q", "origin", "HEAD:main"], env=box_env)
+    assert done.returncode != 0
+    assert "403" in done.stderr
+    assert not [r for r in requests(rig, mark) if "receive-pack" in str(r["path"]) and r["method"] == "POST"]
+
+
+# -- where the values are kept ----------------------------------------------------------------------------------------
+
+
+def credential(**source):
+    return Credential(name="x", host="example.org", source=Source(**source))
+
+
+def test_values_come_from_files_of_ones_own_and_from_commands(tmp_path, secret_file):
+    assert read_secret(credential(file=secret_file)) == SECRET
+    assert read_secret(credential(command=("/bin/echo", "abc"))) == "abc"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"file": "/nonexistent"},
+        {"command": ("echo", "x")},
+        {"command": ("/bin/false",)},
+        {"command": ("/bin/echo", "")},
+        {"command": ("/bin/printf", "a\\nb")},
+        {"command": ("/bin/sleep", "60")},
+    ],
+    ids=["missing", "relative", "fails", "empty", "two-lines", "slow"],
+)
+def test_values_that_cannot_be_had_are_faults_without_the_value(source, monkeypatch):
+    monkeypatch.setattr("ringfence.egress.credentials.SECONDS", 0.3)
+    with pytest.raises(RingfenceError) as caught:
+        read_secret(credential(**source))
+    assert caught.value.code == "credential-unreadable"
+
+
+def test_a_file_that_others_can_read_is_refused(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("leaky-value")
+    path.chmod(0o644)
+    with pytest.raises(RingfenceError) as caught:
+        read_secret(credential(file=str(path)))
+    assert "leaky-value" not in str(caught.value)
+
+
+GOOD = {"name": "git", "host": "example.org", "source": {"file": "/x"}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [{**GOOD, "sauce": 1}],
+        [GOOD, GOOD],
+        [{**GOOD, "host": "Example.ORG."}],
+        [{**GOOD, "host": "*.example.org"}],
+        [{**GOOD, "source": {}}],
+        [{**GOOD, "source": {"file": "/x", "command": ["/y"]}}],
+        [{**GOOD, "port": 0}],
+        [{**GOOD, "path": "x"}],
+        [{**GOOD, "name": "a b"}],
+        [{**GOOD, "port": "443"}],
+        {"name": "x"},
+    ],
+)
+def test_a_configuration_that_is_not_exactly_right_is_refused(data):
+    with pytest.raises(RingfenceError) as caught:
+        parse_credentials(data, where="config.yaml")
+    assert caught.value.code == "credential-invalid"
+
+
+def test_a_right_configuration_and_what_the_box_gets_of_it():
+    (git,) = parse_credentials([GOOD], where="config.yaml")
+    assert netrc([git], {"git": "P"}) == "machine example.org login x-access-token password P\n"
+    model = Credential(name="m", host="a.example", source=Source(file="/x"), endpoint="m", variable="M_URL")
+    assert environment([git, model], {"m": 18080}) == {"M_URL": "http://127.0.0.1:18080"}
+    assert netrc([model], {"m": "P"}) == ""
