@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from ringfence.cli import policy_review
 from ringfence.model.errors import PolicyError
 from ringfence.supervisor.paths import Paths
 
@@ -18,6 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trust.add_argument("--withdraw", action="store_true", help="forget the trust")
     presets = verbs.add_parser("presets", help="list the presets, or show one")
     presets.add_argument("name", nargs="?")
+    policy_review.configure(verbs)
 
 
 def run(args: argparse.Namespace, paths: Paths) -> int:
@@ -76,4 +78,10 @@ def _presets(args: argparse.Namespace, _paths: Paths) -> int:
     return 0
 
 
-_VERBS = {"trust": _trust, "presets": _presets}
+_VERBS = {
+    "trust": _trust,
+    "presets": _presets,
+    "lint": policy_review.run_lint,
+    "schema": policy_review.run_schema,
+    "diff": policy_review.run_diff,
+}

@@ -87,6 +87,7 @@ class Compiled:
         "deny_written_texts",
         "directories",
         "hidden",
+        "lends",
         "local_variables",
         "locked",
         "network",
@@ -138,6 +139,8 @@ class Compiled:
                 if tier is not None:
                     self._index(Command(rule, scoped.scope, tier))
         self.directories = tuple(directories)
+        self.lends = not any(scoped.document.commands and scoped.document.small for scoped in self.scopes)
+        """Whether a wrapper needs no rule of its own when what it wraps is allowed."""
 
     def _index(self, command: Command) -> None:
         by_name = self.by_name

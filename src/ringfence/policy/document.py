@@ -161,6 +161,24 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     locked: tuple[str, ...] = ()
     ceiling: Tier | None = None
 
+    @property
+    def small(self) -> bool:
+        """Whether the file says nothing beyond the small format: prefixes that may start, substrings that may not.
+
+        Such a file means what its users have always read in it: a program that is not listed does not start, a
+        wrapper (``bash -c``, ``env``) no less than any other.
+        """
+        grown = (self.extends, self.aliases, self.toolchains, self.network, self.tools, self.patterns, self.locked)
+        return (
+            not any(grown)
+            and self.default is None
+            and self.files == FileRules()
+            and all(
+                rule.tier is Tier.ALLOW and not (rule.unless_args or rule.any_args or rule.when)
+                for rule in self.commands
+            )
+        )
+
 
 PATTERN_FIELDS = (
     "command.line",

@@ -77,6 +77,33 @@ def read_fixtures(data: bytes | str, *, file: str) -> tuple[Fixture, ...]:
     return tuple(found)
 
 
+_CALL_FIELDS = frozenset(Fixture.__struct_fields__) - {"expect", "expect_allow", "rules", "because"}
+
+
+def read_calls(data: bytes, *, file: str) -> tuple[Fixture, ...]:
+    """Calls without expectations from JSON Lines; keys that do not describe a call (``id``, notes) are left out.
+
+    Raises PolicyError that names the line.
+    """
+    found = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = msgspec.json.decode(line, type=dict[str, msgspec.Raw], strict=True)
+            kept = {key: value for key, value in row.items() if key in _CALL_FIELDS}
+            if "kind" not in kept and "argv" in kept:
+                kept["kind"] = msgspec.Raw(b'"argv"')
+            fixture = msgspec.json.decode(msgspec.json.encode(kept), type=Fixture, strict=True)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _fault(f"line {number}: {_short(error)}", file) from None
+        for field in _NEEDS[fixture.kind]:
+            if getattr(fixture, field) is None:
+                raise _fault(f"line {number}: a call of kind `{fixture.kind}` names `{field}`", file)
+        found.append(fixture)
+    return tuple(found)
+
+
 def _short(error: Exception) -> str:
     return str(error)[:200]
 

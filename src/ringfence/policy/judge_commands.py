@@ -88,7 +88,7 @@ class CommandJudge:
             return [*reasons, self.default("unexplained", command.words[0].raw, why, _span(command))]
         opinion, allows = self._opinion(prepared)
         reasons += opinion
-        lent = bool(command.is_wrapper and command.wraps)
+        lent = bool(command.is_wrapper and command.wraps) and self._compiled.lends
         if command.covered:
             # Its starter's rule speaks for it; here only what denies or asks by name is looked at.
             reasons += [*self._written(prepared), *self._paths_of(prepared, allows)]

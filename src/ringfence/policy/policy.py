@@ -131,6 +131,11 @@ class Policy:
         return trust_digest_of(self._effective)
 
     @property
+    def home(self) -> str:
+        """What ``~`` means: the home of the user it was loaded for."""
+        return self._home
+
+    @property
     def trusted(self) -> bool:
         """Whether the repository's policy is trusted."""
         return self._compiled.trusted
@@ -276,9 +281,26 @@ class Policy:
         return tuple(found)
 
     def read_denies(self, relative_path: str) -> bool:
-        """Whether a path, relative to the root, must not be seen in the box."""
+        """Whether a path, relative to the root, must not be seen in the box.
+
+        Beside what the scopes deny or ask about: files like ``.env`` hold secrets by custom, so they are not in the view
+        unless a ``files.read.allow`` names the file itself.
+        """
+        if protected.like_env(relative_path.rpartition("/")[2]) and not self._names(relative_path):
+            return True
         views = self._relative_views(relative_path)
         return bool(self._compiled.access["read"].strict.find(views) or self._compiled.hidden.find(views))
+
+    def _names(self, relative_path: str) -> bool:
+        name = relative_path.rpartition("/")[2]
+        allowed = (
+            rule.pattern
+            for scoped in self._compiled.scopes
+            if scoped.trusted
+            for rule in scoped.document.files.read or ()
+            if rule.tier is Tier.ALLOW
+        )
+        return any(pattern.rpartition("/")[2] == name for pattern in allowed)
 
     def protects(self, relative_path: str) -> Tier | None:
         """The tier of the built-in protection of a path relative to the root, or None where there is none."""

@@ -196,3 +196,16 @@ OWN_COMMANDS = frozenset({"check", "why", "doctor", "--version", "--help"})
 
 EVALUATOR_VERSION = 1
 """Counted up whenever the same policy and facts could give another decision."""
+
+_HARMLESS_ENV = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})
+
+
+def like_env(name: str) -> bool:
+    """Whether a file of this name holds a program's secrets by custom, as ``.env``, ``.env.local``, ``.env.production``.
+
+    The examples that projects publish (``.env.example``) do not.
+    """
+    folded = name.casefold()
+    if folded == ".env":
+        return True
+    return folded.startswith(".env.") and folded.rpartition(".")[2] not in _HARMLESS_ENV
