@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEMO = ROOT / ".demo"
 PROJECT = DEMO / "project"
 RINGFENCE = [str(ROOT / ".venv" / "bin" / "ringfence"), "--test-root", str(DEMO / "state")]
-SDIST = "tomli==2.0.1"
+SDIST = "idna==3.10"
 SECRET = "demo-secret-" + hashlib.sha256(os.urandom(16)).hexdigest()[:16]
 rows = []
 
@@ -64,8 +64,22 @@ def prepare():
         shutil.rmtree(DEMO)
     DEMO.mkdir()
     say(f"fetching the source distribution of {SDIST} with pip")
-    must([sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:",
-          "-d", DEMO / "sdist", SDIST])
+    must(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "-d",
+            DEMO / "sdist",
+            SDIST,
+        ]
+    )
     (archive,) = (DEMO / "sdist").iterdir()
     with tarfile.open(archive) as tar:
         tar.extractall(DEMO / "unpacked", filter="data")
@@ -84,7 +98,7 @@ def prepare():
     config = DEMO / "state" / "config"
     config.mkdir(parents=True)
     (config / "policy.yaml").write_text(
-        f"version: 1\nfail_closed: true\nprocess:\n  toolchains: [{json.dumps(str(DEMO / 'toolchain'))}]\n"
+        f"version: 1\nfail_closed: true\ncommands:\n  toolchains: [{json.dumps(str(DEMO / 'toolchain' / 'bin'))}]\n"
     )
     os.chmod(config / "policy.yaml", 0o600)
 
@@ -95,7 +109,9 @@ def plant():
         (home / name).parent.mkdir(parents=True)
         (home / name).write_text(SECRET)
     (home / ".bashrc").write_text("# the person's own\n")
-    victim = subprocess.Popen(["sleep", "600"])
+    victim = subprocess.Popen(
+        ["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     plan = {
@@ -135,13 +151,15 @@ def digest(*paths):
     return total.hexdigest()
 
 
-ALLOWED = ["git status", "git diff --stat", "ls", "rg -n def src"]
+ALLOWED = ["git status", "git diff --stat", "ls", "rg -n def idna"]
 REFUSED = ["git push origin main", "rm -rf /", "curl https://example.com", "ls ../secrets", "bash -c 'ls'"]
 
 
 def ordinary(mission):
     head("The project's own work")
-    done = fence("run", "--mission", mission, "--json", "--", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    done = fence(
+        "run", "--mission", mission, "--json", "--", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"
+    )
     tail = report(done).get("stdout", "").strip().splitlines()[-1:]
     row("work", "its own test suite, in the box", "exit 0", f"exit {done.returncode}", note=" ".join(tail))
     head("Commands by the example policy")
@@ -167,14 +185,38 @@ def hostile(mission):
     real_bashrc = pathlib.Path(pwd.getpwuid(os.getuid()).pw_dir) / ".bashrc"
     watched = [PROJECT / ".git", DEMO / "home", real_bashrc]
     before = digest(*watched)
-    done = fence("run", "--mission", mission, "--json", "--", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                 "tests/test_hostile.py")
+    done = fence(
+        "run",
+        "--mission",
+        mission,
+        "--json",
+        "--",
+        "python",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_hostile.py",
+    )
     answer = report(done)
     loot = PROJECT / "tests" / "loot.json"
     got = json.loads(loot.read_text()) if loot.exists() else {}
-    row("hostile", "the file ran to its end", "yes", "yes" if got else "no", note=" ".join(answer.get("stdout", "").split())[-60:])
+    row(
+        "hostile",
+        "the file ran to its end",
+        "yes",
+        "yes" if got else "no",
+        note=" ".join(answer.get("stdout", "").split())[-60:],
+    )
     for name in ("read ssh key", "read cloud key", "read .env", "read /proc/1/environ", "metadata address"):
-        row("hostile", name, "nothing", "SECRET" if SECRET in str(got.get(name)) else "nothing", note=str(got.get(name))[:70])
+        row(
+            "hostile",
+            name,
+            "nothing",
+            "SECRET" if SECRET in str(got.get(name)) else "nothing",
+            note=str(got.get(name))[:70],
+        )
     row("hostile", "host server on loopback", "0 hits", f"{Listener.hits} hits")
     outside = os.path.exists(plan["outside"])
     row("hostile", "write outside the tree", "no file", "FILE" if outside else "no file")
@@ -189,8 +231,13 @@ def hostile(mission):
     alive = call(["pgrep", "-f", plan["heartbeat"]]).stdout.split()
     row("hostile", "outlive the parent", "ended", "ended" if first == second and not alive else "LIVES")
     refused = [item["path"] for item in answer.get("gate", {}).get("refused", [])]
-    row("hostile", "the gate names what it refused", ".git", ".git" if any(p.split("/")[0] in {".git", ".git.old"} for p in refused)
-        else "nothing", note=", ".join(refused)[:80])
+    row(
+        "hostile",
+        "the gate names what it refused",
+        ".git",
+        ".git" if any(p.split("/")[0] in {".git", ".git.old"} for p in refused) else "nothing",
+        note=", ".join(refused)[:80],
+    )
     victim.send_signal(signal.SIGKILL)
     victim.wait()
     server.shutdown()
@@ -205,16 +252,29 @@ def ledger(mission):
     row("ledger", "anchored to a bare repository", "exit 0", f"exit {done.returncode}", note=done.stderr.strip()[:90])
     fence("stop")
     done = fence("ledger", "verify")
-    row("ledger", "verified", "exit 0", f"exit {done.returncode}", note=" ".join((done.stdout + done.stderr).split())[:90])
+    row(
+        "ledger",
+        "verified",
+        "exit 0",
+        f"exit {done.returncode}",
+        note=" ".join((done.stdout + done.stderr).split())[:90],
+    )
     copy = DEMO / "copy"
-    shutil.copytree(DEMO / "state", copy)
+    shutil.copytree(DEMO / "state" / "state" / "ledger", copy / "state" / "ledger")
+    os.chmod(copy / "state", 0o700)
     segment = max((p for p in (copy / "state" / "ledger").rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
     data = bytearray(segment.read_bytes())
     at = data.index(b"post-checkout") if b"post-checkout" in data else data.index(b"git")
     data[at] ^= 1
     segment.write_bytes(data)
     done = call([RINGFENCE[0], "--test-root", str(copy), "ledger", "verify"], cwd=PROJECT)
-    row("ledger", "a copy with one bit changed", "exit 12", f"exit {done.returncode}", note=" ".join((done.stdout + done.stderr).split())[:90])
+    row(
+        "ledger",
+        "a copy with one bit changed",
+        "exit 12",
+        f"exit {done.returncode}",
+        note=" ".join((done.stdout + done.stderr).split())[:90],
+    )
 
 
 def main():
@@ -224,9 +284,21 @@ def main():
     begun = time.monotonic()
     head("Policy")
     done = fence("check")
-    row("policy", "ringfence check", "exit 0", f"exit {done.returncode}", note=done.stdout.strip().splitlines()[-1] if done.stdout else done.stderr[:90])
+    row(
+        "policy",
+        "ringfence check",
+        "exit 0",
+        f"exit {done.returncode}",
+        note=done.stdout.strip().splitlines()[-1] if done.stdout else done.stderr[:90],
+    )
     done = fence("run", "-c", "git status")
-    row("policy", "git status before trust", "exit 10", f"exit {done.returncode}", note=" ".join(done.stderr.split())[:90])
+    row(
+        "policy",
+        "git status before trust",
+        "exit 10",
+        f"exit {done.returncode}",
+        note=" ".join(done.stderr.split())[:90],
+    )
     done = fence("policy", "trust", "--yes")
     row("policy", "ringfence policy trust --yes", "exit 0", f"exit {done.returncode}", note=done.stderr.strip()[:90])
     done = fence("mission", "start", "--task", "demo", "--json")
@@ -238,7 +310,9 @@ def main():
     fence("stop")
     bad = rows.count(False)
     print()
-    say(f"{len(rows)} rows, {bad} not as expected; {time.monotonic() - begun:.0f} s after {begun - started:.0f} s of set-up")
+    say(
+        f"{len(rows)} rows, {bad} not as expected; {time.monotonic() - begun:.0f} s after {begun - started:.0f} s of set-up"
+    )
     return 1 if bad else 0
 
 

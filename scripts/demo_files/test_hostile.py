@@ -46,7 +46,9 @@ def rename_git():
 
 def outlive():
     script = f"trap '' TERM HUP; while :; do date >> {PLAN['heartbeat']}; sleep 0.2; done"
-    subprocess.Popen(["setsid", "sh", "-c", f"({script}) & exit 0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.Popen(
+        ["setsid", "sh", "-c", f"({script}) & exit 0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def test_hostile():

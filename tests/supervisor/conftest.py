@@ -51,7 +51,12 @@ class Cli:
 
     def start(self, *words, cwd=None, **kwargs):
         return subprocess.Popen(
-            [*self.words, *words], cwd=cwd or self.project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
+            [*self.words, *words],
+            cwd=cwd or self.project,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **kwargs,
         )
 
     def json(self, *words, **kwargs):

@@ -62,7 +62,9 @@ def test_a_signal_that_ended_the_command_ends_the_client(cli):
 
 
 def test_changes_reach_the_tree_and_protected_ones_do_not(cli):
-    cli.task("echo new > made.txt; echo x >> sandbox_policy.yaml; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit\n")
+    cli.task(
+        "echo new > made.txt; echo x >> sandbox_policy.yaml; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit\n"
+    )
     before = (cli.project / "sandbox_policy.yaml").read_text()
     report = cli.json("run", "--json", "--", "sh", "task.sh")
     assert report["exit"] == 0, report
@@ -255,7 +257,9 @@ def test_killing_the_supervisor_ends_the_box_and_the_client_sees_a_fault(cli):
     cli.task(f"echo started > started.txt; exec -a {marker} sleep 300 2>/dev/null || sleep 7\n")
     client = cli.start("run", "--", "sh", "task.sh")
     deadline = time.monotonic() + 20
-    while not list(processes_named("sleep\x00300")) and not list(processes_named(marker)) and time.monotonic() < deadline:
+    while (
+        not list(processes_named("sleep\x00300")) and not list(processes_named(marker)) and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     os.kill(cli.supervisor_pid(), signal.SIGKILL)
     _, err = client.communicate(timeout=20)
@@ -319,7 +323,18 @@ def test_the_client_runs_isolated_without_site_packages(cli):
     code = f"import sys; sys.path.insert(0, {source!r}); import ringfence.supervisor.client, ringfence.cli.run; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     loaded = set(json.loads(done.stdout.replace("'", '"')))
-    heavy = {"msgspec", "yaml", "tree_sitter", "cryptography", "socket", "json", "typing", "dataclasses", "argparse", "re"}
+    heavy = {
+        "msgspec",
+        "yaml",
+        "tree_sitter",
+        "cryptography",
+        "socket",
+        "json",
+        "typing",
+        "dataclasses",
+        "argparse",
+        "re",
+    }
     assert not loaded & (heavy), loaded & heavy
 
 
@@ -339,7 +354,9 @@ def test_untrusted_text_is_escaped_where_a_person_sees_it(cli):
     assert "\u202e" not in done.stderr
 
 
-@pytest.mark.parametrize("words", [("run",), ("run", "--"), ("run", "--bogus"), ("run", "-c"), ("run", "-c", "ls", "--", "ls")])
+@pytest.mark.parametrize(
+    "words", [("run",), ("run", "--"), ("run", "--bogus"), ("run", "-c"), ("run", "-c", "ls", "--", "ls")]
+)
 def test_usage_faults_exit_two(cli, words):
     done = cli(*words)
     assert done.returncode == 2

@@ -6,6 +6,7 @@ The walk is remembered folder by folder: one whose modification time has not mov
 import os
 import stat
 import threading
+import time
 from dataclasses import dataclass
 
 from ringfence.model.errors import BoxError
@@ -14,6 +15,8 @@ from ringfence.sandbox.gitconfig import sanitise
 
 MAX_CONFIG = 1024 * 1024
 """Bytes of a git configuration that is shown to a box at all; a larger one is hidden."""
+RACY = 100_000_000
+"""Nanoseconds: a folder that changed this recently is looked at again, whatever its time says."""
 MAX_FOLDERS = 500_000
 """Folders of a worktree; one with more is refused, because what is in the rest would not be looked at."""
 
@@ -23,7 +26,8 @@ class _Folder:
     stamp: tuple[int, int, int]
     folders: tuple[str, ...]
     hidden: tuple[str, ...]
-    git: bool
+    gits: tuple[str, ...]
+    """Git directories in it or being it, whatever their names: a bare repository is one too."""
 
 
 class Hidden:
@@ -55,8 +59,8 @@ class Hidden:
             after[relative] = folder
             masked += folder.hidden
             waiting += folder.folders
-            if folder.git:
-                _configurations(root, relative + ".git" if not relative else f"{relative}/.git", masked, replaced)
+            for git in folder.gits:
+                _configurations(root, git, masked, replaced)
         with self._lock:
             if len(self._known) > 32:
                 self._known.clear()
@@ -71,10 +75,12 @@ def _look(root: str, relative: str, known: _Folder | None, policy: Policy) -> _F
         stamp = (info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
         if known is not None and known.stamp == stamp:
             return known
+        if time.time_ns() - info.st_mtime_ns < RACY:  # a name made in the same tick of the clock would go unseen
+            stamp = (0, 0, 0)
         with os.scandir(path) as entries:
             found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     except FileNotFoundError:
-        return _Folder((0, 0, 0), (), (), git=False)
+        return _Folder((0, 0, 0), (), (), ())
     except OSError as error:
         raise BoxError(
             "tree-unreadable",
@@ -82,16 +88,19 @@ def _look(root: str, relative: str, known: _Folder | None, policy: Policy) -> _F
             where=ascii(path),
             remedy="make it readable for you, or move it out of the worktree",
         ) from error
-    folders, hidden, git = [], [], False
+    folders, hidden = [], []
+    names = {name for name, _ in found}
+    bare = bool(relative) and {"HEAD", "objects", "refs"} <= names
+    gits = [relative] if bare else []
     for name, is_folder in found:
         below = f"{relative}/{name}" if relative else name
         if name == ".git" and is_folder:
-            git = True
+            gits.append(below)
         elif policy.read_denies(below):
             hidden.append(below)
         elif is_folder:
             folders.append(below)
-    return _Folder(stamp, tuple(folders), tuple(hidden), git)
+    return _Folder(stamp, tuple(folders), tuple(hidden), tuple(gits))
 
 
 def _configurations(root: str, git: str, masked: list[str], replaced: list[tuple[str, bytes]]) -> None:

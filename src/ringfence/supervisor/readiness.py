@@ -15,12 +15,7 @@ from ringfence.model.ids import Micros, Sha256
 from ringfence.policy.policy import Policy
 from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import HostReport, probe_host
-
-try:
-    from ringfence.sandbox.smoke import SmokeReport, run_smoke
-except ImportError:
-    run_smoke = None
-    SmokeReport = object
+from ringfence.sandbox.smoke import SmokeReport, run_smoke
 from ringfence.supervisor.door import Door
 
 FRESH = 15 * 60 * 1_000_000
@@ -86,8 +81,6 @@ class Readiness:
         return report
 
     def _smoke(self, host: HostReport, digest: Sha256) -> None:
-        if run_smoke is None:
-            return
         report = run_smoke(self._launcher, state=self._state)
         self._record(report, digest)
         if report.passed:

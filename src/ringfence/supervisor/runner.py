@@ -163,7 +163,9 @@ class Runner:
             raise
         layer = _layer_of(plan)
         gate = self._gate(job, tree, layer)
-        result = self._note_result(job, judged, record.result_body(execution, gate=gate and wording.gate_fields(gate)))
+        result = self._note_result(
+            job, judged, record.result_body(execution, gate=None if gate is None else wording.gate_fields(gate))
+        )
         self._settle(job, tree, layer, gate)
         return wording.outcome(execution, gate, _shown(job, judged, result))
 
@@ -238,7 +240,7 @@ class Runner:
         decider = Deciding(self._door, policy, context)
         report = tree.commit(layer, decider, only=only, now=self._door.now(), approved=approved)
         if report.committed or not report.clean:
-            body = {"gate": wording.gate_fields(report), "approved": list(approved)}
+            body: record.Body = {"gate": wording.gate_fields(report), "approved": list(approved)}
             self._door.note(EntryKind.GATE, body, mission=MissionId(mission.id))
         return report
 
