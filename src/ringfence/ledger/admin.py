@@ -3,25 +3,49 @@
 Every verb that changes something is an entry first. Nothing here decides who may ask: the supervisor did.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from ringfence.ledger import anchors, holds, retention
 from ringfence.ledger.log import Ledger
-from ringfence.model.entry import Json
+from ringfence.ledger.personal import subject_id
+from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.person import Person
 
 Arguments = Mapping[str, object]
 Answer = dict[str, Json]
+SCHEDULE = Person(name="schedule", uid=-1, how="schedule")
+"""Who acts where nobody asked: retention and anchors that are due."""
 
 
 def perform(ledger: Ledger, action: str, arguments: Arguments, *, by: Person) -> Answer:
     """Carry out one verb. Raises LedgerError ``bad-ledger-verb`` for an unknown one, and what the verb raises."""
-    verb = _VERBS.get(action)
+    verb = VERBS.get(action)
     if verb is None:
         raise LedgerError(
-            "bad-ledger-verb", f"the ledger knows no verb {action!r}", remedy="one of " + ", ".join(_VERBS)
+            "bad-ledger-verb", f"the ledger knows no verb {action!r}", remedy="one of " + ", ".join(VERBS)
         )
     return verb(ledger, arguments, by)
+
+
+def tick(ledger: Ledger) -> Answer:
+    """What is due without a person: anchors that are behind, erasures that a crash cut short, archive and purge.
+
+    Each step that fails is told in the answer and does not keep the others from happening.
+    """
+    done: Answer = {}
+    steps: tuple[tuple[str, Callable[[], Answer]], ...] = (
+        ("anchor", lambda: anchor(ledger, {"due": True}, SCHEDULE)),
+        ("erasures", lambda: finish_erasures(ledger)),
+        ("archive", lambda: archive(ledger, {}, SCHEDULE)),
+        ("purge", lambda: purge(ledger, {}, SCHEDULE)),
+    )
+    for name, step in steps:
+        try:
+            done[name] = step()
+        except LedgerError as error:
+            done[name] = {"error": error.code, "what": error.what, "where": error.where}
+    return done
 
 
 def checkpoint(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
@@ -31,4 +55,222 @@ def checkpoint(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
     return {"size": head.size, "root": head.root.hex(), "note": head.text().decode()}
 
 
-_VERBS: dict[str, Callable[[Ledger, Arguments, Person], Answer]] = {"checkpoint": checkpoint}
+def anchor(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """``add`` and ``remove`` change the list; else every anchor (with ``due``, those that are behind) gets the head."""
+    names = anchors.names(ledger.directory)
+    added, removed = _texts(arguments.get("add")), _texts(arguments.get("remove"))
+    if added or removed:
+        unknown = sorted(set(removed) - set(names))
+        if unknown:
+            raise LedgerError("bad-anchor", f"there is no anchor {unknown[0]!r}", remedy=f"one of {', '.join(names)}")
+        names = [name for name in names if name not in removed]
+        names += [anchors.parse_anchor(text, ledger.directory).name for text in added]
+        names = list(dict.fromkeys(names))
+        _note(ledger, EntryKind.ANCHORED, {"action": "configure", "anchors": list(names), "by": _who(by)})
+        anchors.configure(ledger.directory, names)
+    behind = {s.name for s in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now) if s.lag_records}
+    chosen = [a for a in anchors.configured(ledger.directory) if not arguments.get("due") or a.name in behind]
+    rows: list[Json] = [_push(ledger, found) for found in chosen]
+    return {"anchors": rows, "configured": list(names)}
+
+
+def _push(ledger: Ledger, found: anchors.PushAnchor) -> Answer:
+    head = ledger.checkpoint()
+    receipt = found.push(ledger.head.log, head)
+    anchors.note_receipt(ledger.directory, found.name, head)
+    body: Answer = {"anchor": found.name, "size": head.size, "root": head.root.hex(), "receipt": receipt}
+    _note(ledger, EntryKind.ANCHORED, body)
+    return body
+
+
+def rotate_key(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """Change to a new signing key; the old one is destroyed."""
+    del arguments, by
+    return {"epoch": ledger.rotate_key()}
+
+
+def archive(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """Compress sealed segments older than the operational class, verified before and after. ``dry_run`` only tells."""
+    classes = retention.load_classes(ledger.directory)
+    due = retention.to_archive(ledger.directory, classes, ledger.now)
+    rows: list[Json] = [{"first": segment.file.first, "records": segment.records} for segment in due]
+    if arguments.get("dry_run") or not due:
+        return {"archived": rows, "dry_run": bool(arguments.get("dry_run"))}
+    packed = [retention.pack(segment) for segment in due]
+    body: Answer = {"action": "archive", "segments": list(packed), "by": _who(by)}
+    _note(ledger, EntryKind.RETENTION, body)
+    for segment, row in zip(due, packed, strict=True):
+        retention.drop_plain(segment, str(row["sha256"]))
+    return {"archived": list(packed), "dry_run": False}
+
+
+def purge(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """Remove segments older than the compliance class, from the beginning, up to the first that a hold keeps.
+
+    ``dry_run`` only tells. Raises LedgerError ``purge-not-anchored`` where an anchor has not seen what would go.
+    """
+    classes = retention.load_classes(ledger.directory)
+    going, held = retention.to_purge(ledger.directory, classes, ledger.now)
+    records = sum(segment.records for segment in going)
+    answer: Answer = {
+        "segments": len(going),
+        "records": records,
+        "kept_by_hold": held,
+        "dry_run": bool(arguments.get("dry_run")),
+    }
+    if arguments.get("dry_run") or not going:
+        return answer
+    before = going[-1].following.first
+    for status in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now):
+        if status.size < before:
+            raise LedgerError(
+                "purge-not-anchored",
+                f"{status.name} has seen {status.size} records, {before} would be removed",
+                remedy="run `ringfence ledger anchor` first",
+            )
+    epochs: list[Json] = [
+        {"epoch": e.epoch, "after": e.after, "public": e.public.hex()} for e in ledger.epochs if e.after < before
+    ]
+    orphans = retention.subjects_only_in(ledger.directory, going)
+    _note(ledger, EntryKind.RETENTION, {**retention.purge_body(going, epochs), "records": records, "by": _who(by)})
+    retention.remove(ledger.directory, before)
+    for subject in orphans:
+        ledger.keeper.erase(subject)
+    return {**answer, "before": before}
+
+
+def hold(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """``action`` place (with ``mission``, ``subject`` or ``since`` and ``until``, and ``because``), list, or lift.
+
+    Lifting needs two people whom we can tell apart, so it is refused until log-ins exist.
+    """
+    action = str(arguments.get("action", "list"))
+    if action == "list":
+        rows: list[Json] = [
+            {
+                "id": h.id,
+                "mission": h.mission,
+                "subject": h.subject,
+                "since": h.since,
+                "until": h.until,
+                "because": h.because,
+            }
+            for h in holds.active(ledger.directory)
+        ]
+        return {"holds": rows}
+    if action == "lift":
+        raise LedgerError(
+            "hold-needs-two",
+            "lifting a hold needs two people, and people cannot be told apart before log-ins exist",
+            remedy="the hold stays; records it covers are kept",
+        )
+    if action != "place":
+        raise LedgerError("bad-ledger-verb", f"a hold can be placed, listed or lifted, not {action!r}")
+    return _place_hold(ledger, arguments, by)
+
+
+def _place_hold(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    mission, subject = str(arguments.get("mission") or ""), str(arguments.get("subject") or "")
+    since, until = int(str(arguments.get("since") or 0)), int(str(arguments.get("until") or 0))
+    because = str(arguments.get("because") or "")
+    if not because or not (mission or subject or until) or since > until:
+        raise LedgerError(
+            "bad-hold",
+            "a hold needs a reason, and a mission, a subject or a time range",
+            remedy="ringfence ledger hold place --mission M --because 'case 17'",
+        )
+    body: Answer = {
+        "action": "place",
+        "id": f"h-{ledger.head.size}",
+        "mission": mission,
+        "subject": subject_id(subject) if subject else "",
+        "since": since,
+        "until": until,
+        "because": because,
+        "by": _who(by),
+    }
+    _note(ledger, EntryKind.HOLD, body)
+    return {"id": body["id"]}
+
+
+def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """Destroy the personal data of a ``subject`` or ``mission``, recorded first with its legal ``ground``.
+
+    Raises LedgerError ``on-hold`` where a hold covers them, ``bad-erasure`` where the ground is missing.
+    """
+    name = str(arguments.get("subject") or arguments.get("mission") or "")
+    ground = str(arguments.get("ground") or "")
+    if not name or not ground:
+        raise LedgerError("bad-erasure", "an erasure needs a subject or mission, and its legal ground")
+    subject = subject_id(name)
+    blocking = holds.blocking_erasure(
+        holds.active(ledger.directory), subject=subject, mission=str(arguments.get("mission") or "")
+    )
+    if blocking is not None:
+        raise LedgerError(
+            "on-hold", f"hold {blocking.id} covers this: {blocking.because!a}", remedy="nothing was erased"
+        )
+    places = [r.seq for r in ledger.read() if b'"subject":"%s"' % subject.encode() in r.line]
+    body: Answer = {
+        "subject": subject,
+        "ground": ground,
+        "records": len(places),
+        "seqs": list(places[:1000]),
+        "by": _who(by),
+    }
+    _note(ledger, EntryKind.ERASED, body)
+    return {"subject": subject, "records": len(places), "erased": ledger.keeper.erase(subject)}
+
+
+def finish_erasures(ledger: Ledger) -> Answer:
+    """Erase what an entry says was erased: a crash may have come between the two."""
+    again: list[Json] = []
+    for record in ledger.read():
+        body = record.value.get("body")
+        if record.value.get("kind") == EntryKind.ERASED.value and isinstance(body, dict):
+            subject = str(body.get("subject"))
+            newer = any(b'"subject":"%s"' % subject.encode() in r.line for r in ledger.read(record.seq + 1))
+            if not newer and ledger.keeper.erase(subject):
+                again.append(subject)
+    return {"erased": again}
+
+
+def configure_retention(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
+    """Set the days of the two classes; recorded."""
+    present = retention.load_classes(ledger.directory)
+    classes = retention.Classes(
+        operational_days=int(str(arguments.get("operational_days") or present.operational_days)),
+        compliance_days=int(str(arguments.get("compliance_days") or present.compliance_days)),
+    )
+    fields: Answer = {"operational_days": classes.operational_days, "compliance_days": classes.compliance_days}
+    _note(ledger, EntryKind.RETENTION, {"action": "configure", **fields, "by": _who(by)})
+    retention.store_classes(ledger.directory, classes)
+    return fields
+
+
+def _note(ledger: Ledger, kind: EntryKind, body: Answer) -> None:
+    ledger.append([Entry(kind=kind, time=ledger.now, body=body)])
+
+
+def _who(by: Person) -> Answer:
+    return {"name": by.name, "uid": by.uid, "how": by.how}
+
+
+def _texts(value: object) -> Sequence[str]:
+    if value is None:
+        return ()
+    return (
+        [value] if isinstance(value, str) else [str(item) for item in value] if isinstance(value, list | tuple) else ()
+    )
+
+
+VERBS: dict[str, Callable[[Ledger, Arguments, Person], Answer]] = {
+    "checkpoint": checkpoint,
+    "anchor": anchor,
+    "rotate-key": rotate_key,
+    "archive": archive,
+    "purge": purge,
+    "hold": hold,
+    "erase": erase,
+    "retention": configure_retention,
+}

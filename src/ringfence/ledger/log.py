@@ -10,14 +10,16 @@ import errno
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
 from ringfence.ledger import envelope, frame, note, scan, start
+from ringfence.ledger.anchors import configured
 from ringfence.ledger.apart import contents_apart, fit
-from ringfence.ledger.checkpoint import Checkpointer, Epochs
+from ringfence.ledger.checkpoint import Checkpointer, Epoch, Epochs
 from ringfence.ledger.personal import PersonalStore
 from ringfence.ledger.resume import State, header_of, track
 from ringfence.ledger.scrub import SecretScrubber, load_key
@@ -33,6 +35,8 @@ MAX_GROUP_BYTES = 1024 * 1024
 WAIT_SECONDS = 10.0
 STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
+STEP_AHEAD = 3_600_000_000
+"""Microseconds that it may run ahead of the time since boot."""
 
 
 class Scrubber(Protocol):
@@ -122,6 +126,7 @@ class Ledger:
         self._pid = os.getpid()
         self._head = (state.size, state.prev, tuple(state.tree.nodes))
         self._seen = state.last_time
+        self._boot = 0.0
         self._checkpointer = Checkpointer(
             directory, log=state.log, head=lambda: self._head, epochs=epochs, every=settings.checkpoint_every
         )
@@ -134,14 +139,15 @@ class Ledger:
         clock: Callable[[], Micros] | None = None,
         secrets: Scrubber | None = None,
         keeper: Keeper | None = None,
-        anchors: Sequence[Anchor] = (),
+        anchors: Sequence[Anchor] | None = None,
         settings: Settings | None = None,
     ) -> "Ledger":
         """The ledger of ``directory``, made if there is none, compared with its last heads before anything is written.
 
         A torn tail that was never acknowledged is cut and recorded; intents left without a result are closed with
-        ``tool.orphaned``. Raises LedgerError: ``ledger-busy`` (another writer), ``ledger-altered`` (the stored bytes
-        are not what was written, or an anchor remembers more), ``ledger-unwritable``, ``anchor-unreadable``.
+        ``tool.orphaned``. ``anchors`` None means those of the ledger's own list.
+        Raises LedgerError: ``ledger-busy`` (another writer), ``ledger-altered`` (the stored bytes are not what was
+        written, or an anchor remembers more), ``ledger-unwritable``, ``anchor-unreadable``.
         """
         real = os.path.realpath(directory)
         settings = settings or Settings()
@@ -149,6 +155,8 @@ class Ledger:
         lock = start.acquire(real)
         ledger: Ledger | None = None
         try:
+            if anchors is None:
+                anchors = configured(real)
             begun = start.begin(real, now=clock(), anchors=anchors, window=settings.window_bytes)
             ledger = cls(
                 real,
@@ -245,6 +253,11 @@ class Ledger:
     def now(self) -> Micros:
         """The ledger's clock."""
         return self._clock()
+
+    @property
+    def epochs(self) -> Sequence[Epoch]:
+        """Every signing key the log had, oldest first (public parts)."""
+        return self._checkpointer.epochs.known
 
     @property
     def checkpoint_failure(self) -> BaseException | None:
@@ -391,13 +404,15 @@ class Ledger:
         self._advance(batch, lines, acks)
 
     def _note_step(self, batch: list[_Request]) -> list[_Request]:
-        now = self._clock()
+        """Put an entry first where the clock went back, or ahead of the time since boot: retention must know."""
+        now, boot = self._clock(), time.clock_gettime(time.CLOCK_BOOTTIME)
         back = self._seen - now
-        self._seen = now
-        if back <= STEP:
+        ahead = now - self._seen - int((boot - self._boot) * 1_000_000) if self._boot else 0
+        self._seen, self._boot = now, boot
+        if back <= STEP and ahead <= STEP_AHEAD:
             return batch
-        entry = Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body={"back_us": back})
-        return [_Request([self._prepare(entry)]), *batch]
+        body: dict[str, Json] = {"back_us": back} if back > 0 else {"ahead_us": ahead}
+        return [_Request([self._prepare(Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body=body))]), *batch]
 
     def _admit(self, batch: list[_Request]) -> list[_Request]:
         """Make sure that there is room. Where the disk is full, new intents are refused and the reserve is for the rest."""
@@ -442,8 +457,8 @@ class Ledger:
         acks: list[list[Ack]] = []
         for request in batch:
             own = []
-            for prepared, time, _ in request.prepared:
-                line = frame.complete(prepared, prev, seq, time)
+            for prepared, instant, _ in request.prepared:
+                line = frame.complete(prepared, prev, seq, instant)
                 prev = hashlib.sha256(b"\x00" + line).hexdigest()
                 lines.append(line)
                 own.append(Ack(seq=seq, record=Sha256(prev)))

@@ -109,6 +109,12 @@ def records(directory: str, start: int = 0) -> Iterator[Stored]:
             yield from _records(stream, start, segment.path)
 
 
+def records_of(segment: SegmentFile) -> Iterator[Stored]:
+    """The records of one segment."""
+    with segment.open() as stream:
+        yield from _records(stream, segment.first, segment.path)
+
+
 def _records(stream: BinaryIO, start: int, path: str) -> Iterator[Stored]:
     head = stream.readline(8192)
     found = parse_header(head)

@@ -12,6 +12,7 @@ from typing import Protocol
 from ringfence.ledger import envelope, frame, keys, note, scan
 from ringfence.ledger.checkpoint import Epochs, read_checkpoint, store_checkpoint
 from ringfence.ledger.resume import State, altered, clear_leftovers, header_of, resume
+from ringfence.ledger.retention import finish_removal
 from ringfence.ledger.segment import Segment, replace
 from ringfence.ledger.tree import Range
 from ringfence.model.entry import Entry, EntryKind, Json
@@ -24,7 +25,10 @@ _held: set[str] = set()
 class Anchor(Protocol):
     """A place outside that remembers heads."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """How it is written in configuration."""
+        ...
 
     def heads(self) -> Mapping[str, note.Checkpoint]:
         """The newest checkpoint of every log it knows, by log id. Raises LedgerError where it cannot be read."""
@@ -115,6 +119,7 @@ def release(directory: str, lock: int) -> None:
 def begin(directory: str, *, now: Micros, anchors: Sequence[Anchor], window: int) -> Begun:
     """Compare the log with what is remembered of it, then make it ready to be written."""
     clear_leftovers(directory)
+    finish_removal(directory)
     known = {anchor.name: anchor.heads() for anchor in anchors}
     files = scan.segments(directory)
     own = read_checkpoint(directory)

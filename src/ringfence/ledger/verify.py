@@ -6,6 +6,7 @@ Reads segments, checkpoint and anchors; writes nothing. Give the same folder and
 from collections.abc import Callable, Mapping, Sequence
 
 from ringfence.ledger import keys, note, scan, start, walk
+from ringfence.ledger.anchors import status
 from ringfence.ledger.checkpoint import Epoch, Epochs, signed_by
 from ringfence.ledger.replay import replay
 from ringfence.ledger.verdict import AnchorStatus, Fault, Replay, Verdict, Verification
@@ -188,7 +189,7 @@ def _proven(
     directory: str, walked: Walked, known: Heads, checkpoint: int, again: Replay | None, *, now: Micros, max_age: Micros
 ) -> Verification:
     statuses = tuple(
-        _status(directory, walked, name, logs[walked.log].size, now)
+        status(directory, name, logs[walked.log].size, size=walked.size, now=now)
         for name, logs in known.items()
         if walked.log in logs
     )
@@ -200,19 +201,10 @@ def _proven(
         )
     elif not statuses:
         verdict, detail = Verdict.NO_ANCHOR, "no anchor outside covers this log: its end could have been cut unseen"
-    elif min(status.lag_us for status in statuses) > max_age:
+    elif min(found.lag_us for found in statuses) > max_age:
         verdict, detail = Verdict.STALE_ANCHOR, "the newest anchor leaves records uncovered for longer than allowed"
     place = f"record {again.first_mismatch}" if again is not None and verdict is Verdict.POLICY_MISMATCH else ""
     return _result(walked, verdict, place=place, detail=detail, checkpoint=checkpoint, anchors=statuses, again=again)
-
-
-def _status(directory: str, walked: Walked, name: str, size: int, now: Micros) -> AnchorStatus:
-    lag = 0
-    for record in scan.records(directory, size):
-        if record.value.get("kind") != EntryKind.ANCHORED.value:
-            lag = max(0, now - int(str(record.value["time"])))
-            break
-    return AnchorStatus(name=name, size=size, lag_records=walked.size - size if lag else 0, lag_us=lag)
 
 
 def _result(

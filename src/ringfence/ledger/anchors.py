@@ -1,0 +1,176 @@
+"""Anchors: places outside that remember heads. Which there are is kept in the ledger's folder, ``anchors.json``.
+
+An anchor is asked when the ledger is opened and when it is verified; it is told the head by ``push``. What it
+remembers is the set of logs: every log it ever saw must still be there.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ringfence.ledger import note, scan
+from ringfence.ledger.segment import replace
+from ringfence.ledger.start import Anchor
+from ringfence.ledger.verdict import AnchorStatus
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros
+
+_LOG = re.compile(r"[0-9a-f]{32}")
+
+
+def unreadable(name: str, why: str) -> LedgerError:
+    """The fault of an anchor that cannot be asked."""
+    return LedgerError(
+        "anchor-unreadable",
+        f"the anchor cannot be read: {why}",
+        where=name,
+        remedy="bring it back, or take it away with `ringfence ledger anchor --remove NAME` (which is visible as NO_ANCHOR)",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyAnchor:
+    """A folder on another disk, host mount or object store mount: one file a log, replaced whole."""
+
+    folder: str
+
+    @property
+    def name(self) -> str:
+        """How it is written in configuration."""
+        return f"copy:{self.folder}"
+
+    def heads(self) -> Mapping[str, note.Checkpoint]:
+        """The checkpoints that lie there. Raises LedgerError ``anchor-unreadable``, also where one is damaged."""
+        try:
+            names = [name for name in os.listdir(self.folder) if name.endswith(".checkpoint")]
+            found = {}
+            for name in names:
+                with open(f"{self.folder}/{name}", "rb") as stream:
+                    head = note.parse(stream.read(65_536))
+                if head is None or head.origin != note.origin(name.removesuffix(".checkpoint")):
+                    raise unreadable(f"{self.folder}/{name}", "it is not a checkpoint")
+                found[name.removesuffix(".checkpoint")] = head
+        except OSError as error:
+            raise unreadable(self.name, os.strerror(error.errno or 0)) from error
+        return found
+
+    def push(self, log: str, head: note.Checkpoint) -> str:
+        """Remember the head; refuses to go back. Returns a receipt."""
+        refuse_rewind(self.name, self.heads().get(log), head)
+        try:
+            replace(f"{self.folder}/{log}.checkpoint", head.text(), 0o644)
+        except OSError as error:
+            raise unreadable(self.name, os.strerror(error.errno or 0)) from error
+        return ""
+
+
+def refuse_rewind(name: str, known: note.Checkpoint | None, head: note.Checkpoint) -> None:
+    """An anchor that already remembers more, or another tree of the same size, is evidence, not a target."""
+    if known is None or known.size < head.size or (known.size, known.root) == (head.size, head.root):
+        return
+    raise LedgerError(
+        "ledger-altered",
+        f"{'FORKED' if known.size == head.size else 'TRUNCATED'}: the anchor remembers {known.size} records, the log has {head.size}",
+        where=name,
+        remedy="keep both as evidence and run `ringfence ledger verify`",
+    )
+
+
+def parse_anchor(text: str, directory: str) -> "PushAnchor":
+    """The anchor that ``copy:FOLDER``, ``git:LOCATION[#REF]`` or ``rfc3161:URL#ROOTS.pem`` names. Raises ``bad-anchor``."""
+    kind, _, rest = text.partition(":")
+    if kind == "copy" and rest.startswith("/"):
+        return CopyAnchor(folder=os.path.realpath(rest))
+    if kind == "git" and rest and not rest.startswith("-"):
+        from ringfence.ledger.anchor_git import GitAnchor
+
+        location, _, ref = rest.partition("#")
+        return GitAnchor(location=location, ref=ref or "refs/ringfence/ledger", scratch=f"{directory}/anchors")
+    if kind == "rfc3161" and rest.startswith(("http://", "https://")):
+        from ringfence.ledger.anchor_timestamp import TimestampAnchor
+
+        url, _, roots = rest.partition("#")
+        return TimestampAnchor(url=url, roots=roots, folder=f"{directory}/anchors/timestamps")
+    raise LedgerError(
+        "bad-anchor",
+        f"{text!r} names no anchor",
+        remedy="write copy:/absolute/folder, git:/path/or/url#refs/ringfence/NAME, or rfc3161:URL#/path/to/roots.pem",
+    )
+
+
+class PushAnchor(Anchor, Protocol):
+    """An anchor that can also be told a head."""
+
+    def push(self, log: str, head: note.Checkpoint) -> str:
+        """Remember the head. Returns a receipt for the ledger; raises LedgerError."""
+        ...
+
+
+def configured(directory: str) -> list["PushAnchor"]:
+    """The anchors of a ledger. Raises LedgerError ``bad-anchor``."""
+    return [parse_anchor(text, directory) for text in names(directory)]
+
+
+def names(directory: str) -> list[str]:
+    """The anchors of a ledger as they are written."""
+    path = f"{directory}/anchors.json"
+    try:
+        with open(path, "rb") as stream:
+            found = json.load(stream)
+        return [str(text) for text in found["anchors"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError("bad-anchor", "the list of anchors cannot be read", where=path) from error
+
+
+def configure(directory: str, anchors: Sequence[str]) -> None:
+    """Keep the list of anchors; each must name one. Raises LedgerError ``bad-anchor``."""
+    for text in anchors:
+        parse_anchor(text, directory)
+    replace(f"{directory}/anchors.json", json.dumps({"anchors": list(anchors)}).encode())
+
+
+def note_receipt(directory: str, name: str, head: note.Checkpoint) -> None:
+    """Remember which head an anchor was told last, for showing the lag without asking it."""
+    found = dict(_receipts(directory))
+    found[name] = head.size
+    replace(f"{directory}/anchor-receipts.json", json.dumps(found).encode())
+
+
+def _receipts(directory: str) -> Mapping[str, int]:
+    try:
+        with open(f"{directory}/anchor-receipts.json", "rb") as stream:
+            return {str(name): int(size) for name, size in json.load(stream).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def lag(directory: str, *, size: int, now: Micros) -> list[AnchorStatus]:
+    """How far each configured anchor is behind, by what it was told; nothing outside is asked."""
+    told = _receipts(directory)
+    return [status(directory, name, told.get(name, 0), size=size, now=now) for name in names(directory)]
+
+
+def status(directory: str, name: str, covered: int, *, size: int, now: Micros) -> AnchorStatus:
+    """How far behind an anchor is that covers ``covered`` of ``size`` records.
+
+    Records about anchors do not count: each anchoring writes one after it.
+    """
+    waiting = 0
+    for record in scan.records(directory, covered):
+        if record.seq >= size:
+            break
+        if record.value.get("kind") != EntryKind.ANCHORED.value:
+            waiting = max(1, now - int(str(record.value["time"])))
+            break
+    return AnchorStatus(name=name, size=covered, lag_records=size - covered if waiting else 0, lag_us=waiting)
+
+
+def is_log(text: str) -> bool:
+    """Whether a text is a log's name."""
+    return _LOG.fullmatch(text) is not None

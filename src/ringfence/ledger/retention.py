@@ -1,0 +1,220 @@
+"""How long records are kept: sealed segments are archived, then purged, never past a hold, and always with an entry first.
+
+Nothing is removed that is younger than its class by the log's own times, corrected by every step of the clock that the
+log tells of. A purge drops whole segments from the beginning; the tree's hashes of what is gone stay in the next
+segment's header, so that proofs about the rest, and old checkpoints, go on to hold.
+"""
+
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import shutil
+from dataclasses import dataclass
+
+from ringfence.ledger import holds, scan
+from ringfence.ledger.segment import replace, sync_directory
+from ringfence.ledger.tree import fold
+from ringfence.model.entry import EntryKind, Json
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros
+
+DAY = 86_400 * 1_000_000
+_STEPPED = b'"kind":"%s"' % EntryKind.CLOCK_STEPPED.value.encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classes:
+    """Days that records stay at hand, and days that they stay at all."""
+
+    operational_days: int = 90
+    compliance_days: int = 365
+
+    def __post_init__(self) -> None:
+        """A year is the least that compliance keeps, and nothing leaves before it was archived."""
+        if self.operational_days < 1 or self.compliance_days < max(365, self.operational_days):
+            raise LedgerError(
+                "bad-retention",
+                f"operational {self.operational_days} and compliance {self.compliance_days} days are not possible",
+                remedy="operational at least 1, compliance at least 365 and not less than operational",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A segment that takes no more records."""
+
+    file: scan.SegmentFile
+    following: scan.SegmentFile
+    newest: int
+    """Time of its newest record."""
+    held_by: str
+    """Id of a hold that covers one of its records, or empty."""
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return self.following.first - self.file.first
+
+
+def load_classes(directory: str) -> Classes:
+    """The classes of a ledger, by its ``retention.json``; the defaults where there is none. Raises ``bad-retention``."""
+    path = f"{directory}/retention.json"
+    try:
+        with open(path, "rb") as stream:
+            found = json.load(stream)
+        return Classes(**{name: int(value) for name, value in found.items()})
+    except FileNotFoundError:
+        return Classes()
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise LedgerError("bad-retention", "the retention classes cannot be read", where=path) from error
+
+
+def store_classes(directory: str, classes: Classes) -> None:
+    """Keep the classes."""
+    fields = {"operational_days": classes.operational_days, "compliance_days": classes.compliance_days}
+    replace(f"{directory}/retention.json", json.dumps(fields).encode())
+
+
+def sealed(directory: str) -> list[Sealed]:
+    """All segments but the last, with what decides about them."""
+    files = scan.segments(directory)
+    in_force = holds.active(directory)
+    found = []
+    for file, following in itertools.pairwise(files):
+        newest, held = 0, ""
+        for record in scan.records_of(file):
+            newest = max(newest, int(str(record.value["time"])))
+            covering = next((h.id for h in in_force if h.seq == record.seq or h.covers(record.value)), "")
+            held = held or covering
+        found.append(Sealed(file=file, following=following, newest=newest, held_by=held))
+    return found
+
+
+def believable_now(directory: str, now: Micros) -> int:
+    """The present, less every step ahead that the log tells of and that was not taken back."""
+    ahead = 0
+    for record in scan.records(directory):
+        body = record.value.get("body")
+        if _STEPPED in record.line and isinstance(body, dict):
+            ahead += int(str(body.get("ahead_us", 0))) - int(str(body.get("back_us", 0)))
+            ahead = max(ahead, 0)
+    return now - ahead
+
+
+def to_archive(directory: str, classes: Classes, now: Micros) -> list[Sealed]:
+    """Sealed segments older than the operational class that are not archived yet."""
+    limit = believable_now(directory, now) - classes.operational_days * DAY
+    return [segment for segment in sealed(directory) if not segment.file.archived and segment.newest < limit]
+
+
+def to_purge(directory: str, classes: Classes, now: Micros) -> tuple[list[Sealed], str]:
+    """The segments from the beginning that may go, and the hold that keeps the next one, or empty."""
+    limit = believable_now(directory, now) - classes.compliance_days * DAY
+    going: list[Sealed] = []
+    for segment in sealed(directory):
+        if segment.newest >= limit:
+            return going, ""
+        if segment.held_by:
+            return going, segment.held_by
+        going.append(segment)
+    return going, ""
+
+
+def pack(segment: Sealed) -> dict[str, Json]:
+    """Write the archive of a segment beside it, read it back and compare; the plain file stays. Returns what to record.
+
+    Raises LedgerError ``archive-mismatch`` where the archive does not give back the same bytes.
+    """
+    path = segment.file.path
+    temporary = f"{path}.gz.new"
+    before = _digest_plain(path)
+    with open(path, "rb") as plain, open(temporary, "wb") as packed:
+        with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
+            shutil.copyfileobj(plain, stream, 1 << 20)
+        packed.flush()
+        os.fsync(packed.fileno())
+    if _digest_gzip(temporary) != before or _digest_plain(path) != before:
+        os.unlink(temporary)
+        raise LedgerError("archive-mismatch", "the archive does not give back the segment", where=path)
+    os.chmod(temporary, 0o600)
+    os.rename(temporary, f"{path}.gz")
+    sync_directory(os.path.dirname(path))
+    return {"first": segment.file.first, "records": segment.records, "sha256": before}
+
+
+def drop_plain(segment: Sealed, digest: str) -> None:
+    """Remove the plain file of an archived segment, if the archive still gives back its bytes."""
+    path = segment.file.path
+    if _digest_gzip(f"{path}.gz") != digest:
+        raise LedgerError("archive-mismatch", "the archive was changed after it was verified", where=f"{path}.gz")
+    os.unlink(path)
+    sync_directory(os.path.dirname(path))
+
+
+def purge_body(going: list[Sealed], epochs: list[Json]) -> dict[str, Json]:
+    """What the entry of a purge says: what goes, the root over it, and the keys until then."""
+    following = scan.header(going[-1].following)
+    nodes = [bytes.fromhex(node) for node in following.nodes]
+    return {
+        "action": "purge",
+        "before": following.first,
+        "root": fold(nodes).hex(),
+        "last": following.prev,
+        "newest": max(segment.newest for segment in going),
+        "epochs": epochs,
+    }
+
+
+def remove(directory: str, before: int) -> None:
+    """Remove the segments that end before record ``before``. A crash on the way is made good by ``finish_removal``."""
+    replace(f"{directory}/purging", str(before).encode())
+    _remove(directory, before)
+
+
+def finish_removal(directory: str) -> None:
+    """Go on with a removal that a crash cut short; its entry was durable before it began."""
+    try:
+        with open(f"{directory}/purging", "rb") as stream:
+            before = int(stream.read(32))
+    except (FileNotFoundError, ValueError):
+        return
+    _remove(directory, before)
+
+
+def _remove(directory: str, before: int) -> None:
+    files = scan.segments(directory)
+    for file, following in itertools.pairwise(files):
+        if following.first <= before:
+            for path in {file.path, file.path.removesuffix(".gz"), file.path.removesuffix(".gz") + ".gz"}:
+                if os.path.exists(path):
+                    os.unlink(path)
+    sync_directory(f"{directory}/segments")
+    os.unlink(f"{directory}/purging")
+
+
+def subjects_only_in(directory: str, going: list[Sealed]) -> list[str]:
+    """Subjects of the side store that only records in ``going`` speak of."""
+    limit = going[-1].following.first
+    gone: set[str] = set()
+    kept: set[str] = set()
+    for record in scan.records(directory):
+        (gone if record.seq < limit else kept).update(holds.subjects_of(record.value))
+    return sorted(gone - kept)
+
+
+def _digest_plain(path: str) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digest_gzip(path: str) -> str:
+    digest = hashlib.sha256()
+    try:
+        with gzip.open(path, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    except (OSError, EOFError):
+        return ""
+    return digest.hexdigest()

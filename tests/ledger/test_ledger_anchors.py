@@ -1,0 +1,262 @@
+"""Anchors: a git ref, a copy elsewhere, a time stamp; what they remember is compared before anything is appended."""
+
+import http.server
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from ringfence.ledger import admin, anchors
+from ringfence.ledger.verdict import Verdict
+from ringfence.ledger.verify import verify
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros
+from ringfence.model.person import Person
+
+ME = Person(name="me", uid=1000, how="peer")
+NOW = Micros(1_800_000_001_000_000)
+
+
+@pytest.fixture(params=["git", "copy"])
+def place(request, tmp_path) -> str:
+    """An anchor outside the ledger's folder."""
+    if request.param == "copy":
+        (tmp_path / "elsewhere").mkdir()
+        return f"copy:{tmp_path}/elsewhere"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "anchor.git")], check=True, timeout=30)
+    return f"git:{tmp_path}/anchor.git#refs/ringfence/test"
+
+
+def judge(directory: str) -> Verdict:
+    return verify(directory, anchors=anchors.configured(directory), now=NOW).verdict
+
+
+def anchored(make_ledger, make_entry, place: str) -> str:
+    with make_ledger() as ledger:
+        ledger.append([make_entry(n, EntryKind.OBSERVED) for n in range(5)])
+        admin.perform(ledger, "anchor", {"add": [place]}, by=ME)
+        return ledger.directory
+
+
+def test_an_anchored_log_is_ok_and_its_lag_is_shown(make_ledger, make_entry, place):
+    directory = anchored(make_ledger, make_entry, place)
+    assert judge(directory) is Verdict.OK
+    with make_ledger() as ledger:
+        assert [s.lag_records for s in anchors.lag(directory, size=ledger.head.size, now=ledger.now)] == [0]
+        ledger.append([make_entry(9, EntryKind.OBSERVED)])
+        (behind,) = anchors.lag(directory, size=ledger.head.size, now=ledger.now)
+        assert behind.lag_records == 2
+        assert behind.lag_us > 0
+        assert admin.tick(ledger)["anchor"]["anchors"][0]["size"] == ledger.head.size - 1
+        assert admin.tick(ledger)["anchor"]["anchors"] == []
+    assert judge(directory) is Verdict.OK
+
+
+def test_a_log_rolled_back_to_an_older_copy_is_refused_before_anything_is_appended(
+    make_ledger, make_entry, place, tmp_path
+):
+    directory = anchored(make_ledger, make_entry, place)
+    old = tmp_path / "old"
+    shutil.copytree(directory, old)
+    with make_ledger() as ledger:
+        ledger.append([make_entry(6, EntryKind.OBSERVED)])
+        admin.perform(ledger, "anchor", {}, by=ME)
+    for name in ("segments", "checkpoint", "keys"):
+        target = Path(directory, name)
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+        (shutil.copytree if (old / name).is_dir() else shutil.copy)(old / name, target)
+    before = sorted(p.read_bytes() for p in Path(directory, "segments").iterdir())
+    with pytest.raises(LedgerError) as refused:
+        make_ledger()
+    assert (refused.value.code, "TRUNCATED" in refused.value.what) == ("ledger-altered", True)
+    assert sorted(p.read_bytes() for p in Path(directory, "segments").iterdir()) == before
+    assert judge(directory) is Verdict.TRUNCATED
+
+
+def test_a_removed_log_cannot_begin_anew_while_the_anchor_remembers_it(make_ledger, make_entry, place):
+    directory = anchored(make_ledger, make_entry, place)
+    for name in ("segments", "keys"):
+        shutil.rmtree(Path(directory, name))
+    Path(directory, "checkpoint").unlink()
+    with pytest.raises(LedgerError) as refused:
+        make_ledger()
+    assert "TRUNCATED" in refused.value.what
+    assert judge(directory) is Verdict.TRUNCATED
+
+
+def test_an_anchor_that_cannot_be_read_keeps_the_ledger_closed(make_ledger, make_entry, place, tmp_path):
+    directory = anchored(make_ledger, make_entry, place)
+    location = Path(place.split(":")[1].split("#")[0])
+    shutil.move(location, tmp_path / "away")
+    with pytest.raises(LedgerError) as refused:
+        make_ledger()
+    assert refused.value.code == "anchor-unreadable"
+    shutil.move(tmp_path / "away", location)
+    make_ledger().close()
+    assert judge(directory) is Verdict.OK
+
+
+def test_another_log_on_the_same_anchor_is_part_of_the_set(make_ledger, make_entry, place):
+    anchored(make_ledger, make_entry, place)
+    with make_ledger("second") as ledger:
+        admin.perform(ledger, "anchor", {"add": [place]}, by=ME)
+    with pytest.raises(LedgerError):
+        make_ledger("second")
+    assert judge(ledger.directory) is Verdict.TRUNCATED
+
+
+def test_a_rewound_or_deleted_git_ref_is_told_from_a_new_one(make_ledger, make_entry, tmp_path):
+    bare = tmp_path / "anchor.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], check=True, timeout=30)
+    directory = anchored(make_ledger, make_entry, f"git:{bare}#refs/ringfence/test")
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-c", "safe.directory=*", "--git-dir", str(bare), *words],
+            check=True,
+            timeout=30,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+
+    first = git("rev-parse", "refs/ringfence/test")
+    with make_ledger() as ledger:
+        ledger.append([make_entry(6, EntryKind.OBSERVED)])
+        admin.perform(ledger, "anchor", {}, by=ME)
+    assert git("rev-list", "--count", "refs/ringfence/test") == "2"
+    git("update-ref", "refs/ringfence/test", first)
+    with pytest.raises(LedgerError) as rewound:
+        judge(directory)
+    assert rewound.value.code == "ledger-altered"
+    git("update-ref", "-d", "refs/ringfence/test")
+    with pytest.raises(LedgerError) as gone:
+        make_ledger()
+    assert gone.value.code == "ledger-altered"
+
+
+def test_hooks_and_configuration_of_a_person_do_not_run_in_an_anchoring(make_ledger, make_entry, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    marker = tmp_path / "ran"
+    (home / ".gitconfig").write_text(
+        f"[core]\n\tfsmonitor = touch {marker}\n\thooksPath = {home}\n[alias]\n\tpush = !touch {marker}\n"
+    )
+    for hook in ("pre-push", "reference-transaction"):
+        (home / hook).write_text(f"#!/bin/sh\ntouch {marker}\n")
+        (home / hook).chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "else"))
+    subprocess.run(
+        ["git", "init", "--quiet", "--bare", str(tmp_path / "a.git")],
+        check=True,
+        timeout=30,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    anchored(make_ledger, make_entry, f"git:{tmp_path}/a.git")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("text", ["", "copy:relative", "git:", "git:-oProxy=x", "ftp:x", "rfc3161:file:///etc"])
+def test_words_that_name_no_anchor_are_refused(make_ledger, text):
+    with make_ledger() as ledger, pytest.raises(LedgerError) as refused:
+        admin.perform(ledger, "anchor", {"add": [text]}, by=ME)
+    assert refused.value.code == "bad-anchor"
+
+
+@pytest.fixture
+def authority(tmp_path):
+    """A time stamp authority of our own behind HTTP on loopback: (URL, roots file, a switch that makes it lie)."""
+    home = tmp_path / "tsa"
+    home.mkdir()
+    (home / "tsa.cnf").write_text(
+        f"[tsa]\ndefault_tsa = one\n[one]\nserial = {home}/serial\ncrypto_device = builtin\nsigner_cert = {home}/tsa.pem\n"
+        f"signer_key = {home}/tsa.key\nsigner_digest = sha256\ndefault_policy = 1.2.3.4\ndigests = sha256, sha384, sha512\n"
+        f"ess_cert_id_alg = sha256\naccuracy = secs:1\n[ext]\nextendedKeyUsage = critical,timeStamping\nkeyUsage = critical,digitalSignature\n"
+    )
+    (home / "serial").write_text("01\n")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], check=True, timeout=60, capture_output=True, cwd=home)
+
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.pem",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=Test root",
+    )
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "tsa.key", "-out", "tsa.csr", "-subj", "/CN=Test TSA")
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        "tsa.csr",
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-out",
+        "tsa.pem",
+        "-days",
+        "30",
+        "-extfile",
+        "tsa.cnf",
+        "-extensions",
+        "ext",
+    )
+    lie = threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if not lie.is_set():
+                (home / "query").write_bytes(body)
+                openssl("ts", "-reply", "-config", "tsa.cnf", "-section", "one", "-queryfile", "query", "-out", "reply")
+            answer = (home / "reply").read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *words) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", home / "ca.pem", lie
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+def test_a_time_stamp_anchors_and_a_token_for_something_else_does_not(make_ledger, make_entry, authority):
+    url, roots, lie = authority
+    directory = anchored(make_ledger, make_entry, f"rfc3161:{url}#{roots}")
+    assert judge(directory) is Verdict.OK
+    with make_ledger() as ledger:
+        receipt = next(r.value["body"]["receipt"] for r in ledger.read() if r.value["body"].get("receipt"))
+        assert "serial" in receipt
+        ledger.append([make_entry(9, EntryKind.OBSERVED)])
+        lie.set()
+        with pytest.raises(LedgerError) as refused:
+            admin.perform(ledger, "anchor", {}, by=ME)
+        assert refused.value.code == "anchor-unreadable"
+    (token,) = Path(directory, "anchors", "timestamps").glob("*.tsr")
+    content = bytearray(token.read_bytes())
+    content[-5] ^= 1
+    token.write_bytes(content)
+    with pytest.raises(LedgerError):
+        judge(directory)
