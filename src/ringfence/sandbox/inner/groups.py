@@ -50,7 +50,7 @@ class Groups:
         self.kind, self.limits = kind, limits
         self.folders = folders
         self.frozen = False
-        for folder in set(folders.values()):
+        for folder in self._joined():
             os.mkdir(folder)
         if kind == "cgroup v2":
             self._set("memory", "memory.max", limits["memory"])
@@ -64,8 +64,12 @@ class Groups:
 
     def join(self, pid: int) -> None:
         """Put the box's first process, and so all it will ever start, under the limits. Raises OSError."""
-        for folder in set(self.folders.values()):
+        for folder in self._joined():
             _write(f"{folder}/cgroup.procs", pid)
+
+    def _joined(self) -> set[str]:
+        """Folders joined at the start; the freezer of v1 is joined when it is needed, which most boxes never do."""
+        return {folder for name, folder in self.folders.items() if name != "freezer"}
 
     def reached(self, pid: int) -> str:
         """The limit the tree has passed by now, as it is to be named, or an empty string."""
@@ -105,10 +109,28 @@ class Groups:
             return self._counter("memory", "cpu.stat", "usage_usec") // 1000
         return sum(cpu_millis(one) for one in below(pid))
 
-    def freeze(self) -> bool:
+    def freeze(self, pid: int) -> bool:
         """Stop every task where it stands; False where no freezer is to be had."""
-        self.frozen = self._freezer(True) and self._settled()
+        self.frozen = self._gather(pid) and self._freezer(True) and self._settled()
         return self.frozen
+
+    def _gather(self, pid: int) -> bool:
+        """Bring the whole tree into the freezer, again until no task was born outside meanwhile."""
+        if self.kind != "cgroup v1":
+            return True
+        folder = self.folders.get("freezer", "")
+        try:
+            os.makedirs(folder, exist_ok=True)
+            for _attempt in range(100):
+                inside = set(_text(f"{folder}/cgroup.procs").split())
+                outside = [one for one in below(pid) if str(one) not in inside]
+                if not outside:
+                    return True
+                for one in outside:
+                    _move(f"{folder}/cgroup.procs", one)
+        except OSError:
+            return False
+        return True
 
     def thaw(self) -> bool:
         """Let every task go on."""
@@ -303,6 +325,13 @@ def _write(path: str, value: object) -> None:
         os.write(file, str(value).encode())
     finally:
         os.close(file)
+
+
+def _move(procs: str, pid: int) -> None:
+    try:
+        _write(procs, pid)
+    except ProcessLookupError:
+        return  # it has ended meanwhile
 
 
 def _remove(folder: str) -> None:

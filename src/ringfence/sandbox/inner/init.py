@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from ringfence.sandbox.inner import kernel, landlock, network, seccomp
 from ringfence.sandbox.inner.view import View, ViewError
 
-CHANNEL = 3
+CHANNEL, WATCHER = 3, 4
 EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE = 127, 126
 CAPABILITIES = 64
 """More than any kernel has; the first one refused ends the loop."""
@@ -29,8 +29,8 @@ RLIMITS = {
     "nproc": resource.RLIMIT_NPROC,
     "cpu": resource.RLIMIT_CPU,
 }
-WATCHED = 0x00000001 | 0x00000020
-"""IN_ACCESS and IN_OPEN."""
+WATCHED = 0x00000001 | 0x00000020 | 0x80000000
+"""IN_ACCESS and IN_OPEN, told once."""
 
 
 class Stop(Exception):
@@ -79,7 +79,8 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
         _become(*user)
     _forbid_nesting()
     _drop_capabilities()
-    watch = _own_files(order["late"])
+    watches = _own_files(order["late"], WATCHER)
+    os.close(WATCHER)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     abi = landlock.restrict(order["writable"])
     os.setsid()
@@ -91,21 +92,19 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     listener = seccomp.install(order["filter"])
-    _say(box, ("sealed", watch is not None, abi), [fd for fd in (listener, watch) if fd is not None])
+    _say(box, ("sealed", watches, abi), [listener])
     os.close(listener)
-    if watch is not None:
-        os.close(watch)
     _live(order, box)
 
 
 def _take_descriptors(order: dict[str, Any], channel: int, streams: tuple[int, int, int]) -> None:
-    """Streams at 0, 1, 2, the channel at 3, the identity map at 4, and nothing else of the host or of another box."""
-    kept = [*streams, channel] + ([order["idmap"]] if order["idmap"] >= 0 else [])
+    """Streams at 0, 1, 2, the channel at 3, the watcher at 4, the identity map at 5, and nothing else of the host or of another box."""
+    kept = [*streams, channel, order["watcher"]] + ([order["idmap"]] if order["idmap"] >= 0 else [])
     for wanted, fd in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(kept)) for fd in kept]):
         os.dup2(fd, wanted, inheritable=wanted < CHANNEL)
     kernel.close_range(len(kept), 0x7FFFFFFF, 0)
     if order["idmap"] >= 0:
-        order["idmap"] = CHANNEL + 1
+        order["idmap"] = WATCHER + 1
 
 
 def map_self(uid: int, gid: int) -> None:
@@ -170,25 +169,24 @@ def _drop_capabilities() -> None:
     kernel.capset(version_3, bytes(24))
 
 
-def _own_files(late: list[tuple[bytes, bytes, int, bool]]) -> int | None:
-    """Write files into folders the box may have filled before; gives an inotify descriptor on the decoys among them.
+def _own_files(late: list[tuple[bytes, bytes, int, bool]], watcher: int) -> list[tuple[int, str]]:
+    """Write files into folders the box may have filled before; gives the watches on the decoys among them.
 
     Done without any privilege: a link planted there in an earlier mission leads nowhere this user could not go anyway.
     """
-    watch = None
+    watches = []
     for path, content, mode, decoy in late:
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             if not os.path.lexists(path):
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
                 file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
                 os.write(file, content)
                 os.close(file)
+            if decoy:
+                watches.append((kernel.inotify_add_watch(watcher, path, WATCHED), os.fsdecode(path)))
         except OSError:
             continue  # the home is the agent's own: what it blocked there it lost, nothing else
-        if decoy:
-            watch = kernel.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK) if watch is None else watch
-            kernel.inotify_add_watch(watch, path, WATCHED)
-    return watch
+    return watches
 
 
 def _terminal(box: socket.socket, size: tuple[int, int]) -> None:

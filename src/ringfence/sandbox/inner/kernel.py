@@ -125,6 +125,7 @@ umount2 = _library_call("umount2", _str, ctypes.c_int)
 unshare = _library_call("unshare", ctypes.c_int)
 setns = _library_call("setns", ctypes.c_int, ctypes.c_int)
 inotify_init1 = _library_call("inotify_init1", ctypes.c_int)
+inotify_rm_watch = _library_call("inotify_rm_watch", ctypes.c_int, ctypes.c_int)
 inotify_add_watch = _library_call("inotify_add_watch", ctypes.c_int, _str, ctypes.c_uint32)
 
 

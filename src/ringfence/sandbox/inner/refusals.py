@@ -36,10 +36,13 @@ class Refusals:
             for seen in packets(data):
                 self.told(*seen)
 
+    def drain(self) -> None:
+        """Read what is still queued."""
+        self._ready(READ)
+
     def close(self) -> None:
-        """Read what is still queued and let go: an open socket would keep the box's network alive."""
+        """Let go: an open socket would keep the box's network alive."""
         if self.descriptor >= 0:
-            self._ready(READ)
             self.loop.forget(self.descriptor)
             os.close(self.descriptor)
             self.descriptor = -1

@@ -14,6 +14,7 @@ from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, termin
 from ringfence.sandbox.inner.groups import Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
 from ringfence.sandbox.inner.ward import Ward
+from ringfence.sandbox.inner.watch import Decoys
 
 ORDER_SECONDS = 10.0
 LARGEST_ORDER = 64 * 1024 * 1024
@@ -29,6 +30,7 @@ class Launcher:
         self.maps: dict[tuple[int, int, int, int], int] = {}
         self.hierarchies = Hierarchies()
         self.hierarchies.sweep()
+        self.decoys = Decoys(self.loop)
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
 
@@ -53,8 +55,9 @@ class Launcher:
         try:
             order["filter"] = self.filter
             order["idmap"] = self._map(order)
+            order["watcher"] = self.decoys.descriptor
             groups = self.hierarchies.make(order["limits"])
-            self.wards.add(Ward(self.loop, channel, order, streams, groups=groups, gone=self.wards.discard))
+            self.wards.add(Ward(self.loop, channel, order, streams, groups=groups, decoys=self.decoys, gone=self.wards.discard))
         except OSError as fault:
             _refuse(channel, fault)
 

@@ -39,6 +39,7 @@ class Ward:
         streams: list[int],
         *,
         groups: Groups,
+        decoys: Decoys,
         gone: Callable[["Ward"], None],
     ) -> None:
         self.loop, self.order, self.gone = loop, order, gone
@@ -47,7 +48,7 @@ class Ward:
         self.inbox = bytearray()
         self.record = Record()
         self.calls: Calls | None = None
-        self.decoys: Decoys | None = None
+        self.decoys = decoys
         self.refusals: Refusals | None = None
         self.logged = False
         self.output: Output | None = None
@@ -124,9 +125,7 @@ class Ward:
         match message[0]:
             case "sealed":
                 self.calls = Calls(self.loop, descriptors[0], self.record, list(self.order["argv"]))
-                if message[1]:
-                    names = [os.fsdecode(late[0]) for late in self.order["late"] if late[3]]
-                    self.decoys = Decoys(self.loop, descriptors[1], names, self._touched)
+                self.decoys.add(message[1], self._touched)
                 self.abi = message[2]
             case "network":
                 self._network(message[1], descriptors)
@@ -237,7 +236,7 @@ class Ward:
                 self._go_on()
             case "pause":
                 self.paused = True
-                if not self.groups.freeze():
+                if not self.groups.freeze(self.pid):
                     self._to_init(b"pause")
                 self.tell("paused")
             case "resume":
@@ -270,9 +269,10 @@ class Ward:
         self.loop.forget(self.box.fileno())
         if self.input is not None:
             self.input.close()
-        for seen in (self.calls, self.decoys, self.refusals):
+        self.decoys.remove(self._touched)
+        for seen in (self.calls, self.refusals):
             if seen is not None:
-                seen.close()
+                seen.drain()
         if self.terminal is not None:
             self.terminal.close()
         self.duration = time.monotonic() - self.begun
@@ -315,6 +315,10 @@ class Ward:
             if held.startswith("memory") and (self.end is None or self.end[1] == signal.SIGKILL):
                 self.ended_by = self.ended_by or held
         self._report()
+        # What follows takes the kernel its time; nobody waits for it.
+        for seen in (self.calls, self.refusals):
+            if seen is not None:
+                seen.close()
         self.groups.remove()
         self.disk.close()
         if self.output is not None:

@@ -122,8 +122,11 @@ class Calls:
             os.close(memory)
         return _join([words[0], *words[2:]])
 
+    def drain(self) -> None:
+        """Nothing is left that could make a call, and every call has been answered: there is nothing to read."""
+
     def close(self) -> None:
-        """Nothing is left that could make a call."""
+        """Let go."""
         if self.listener >= 0:
             self.loop.forget(self.listener)
             os.close(self.listener)
@@ -131,15 +134,26 @@ class Calls:
 
 
 class Decoys:
-    """The inotify descriptor on the decoys of one box."""
+    """One inotify descriptor for the decoys of all boxes: to close one takes the kernel long, so none is ever closed.
 
-    def __init__(self, loop: Loop, descriptor: int, names: list[str], touched: Callable[[str], None]) -> None:
-        self.loop, self.descriptor, self.names, self.touched = loop, descriptor, names, touched
-        loop.watch(descriptor, READ, self._ready)
+    Each decoy tells its first opening and then no more, so that no box can crowd out what another one did.
+    """
 
-    def _ready(self, _events: int) -> None:
+    def __init__(self, loop: Loop) -> None:
+        self.descriptor = kernel.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.watched: dict[int, tuple[str, Callable[[str], None]]] = {}
+        loop.watch(self.descriptor, READ, lambda _events: self.read())
+
+    def add(self, watches: list[tuple[int, str]], touched: Callable[[str], None]) -> None:
+        """These watches, which a box's init made on our descriptor, are about these decoys."""
+        for which, name in watches:
+            self.watched[which] = (name, touched)
+        self.read()
+
+    def read(self) -> None:
+        """Tell every touched decoy that waits in the queue."""
         try:
-            data = os.read(self.descriptor, 4096)
+            data = os.read(self.descriptor, 65536)
         except BlockingIOError:
             return
         position = 0
@@ -147,16 +161,17 @@ class Decoys:
             which, mask, _cookie, length = struct.unpack_from("=iIII", data, position)
             position += 16 + length
             # The end of the file system the decoys lie in is told too, and is nobody's doing.
-            if mask & TOUCHED and 1 <= which <= len(self.names):
-                self.touched(self.names[which - 1])
+            if mask & TOUCHED and which in self.watched:
+                name, touched = self.watched.pop(which)
+                touched(name)
 
-    def close(self) -> None:
-        """Read what is still queued and let go."""
-        if self.descriptor >= 0:
-            self._ready(READ)
-            self.loop.forget(self.descriptor)
-            os.close(self.descriptor)
-            self.descriptor = -1
+    def remove(self, touched: Callable[[str], None]) -> None:
+        """A box has ended: read what it did, then let go of its decoys."""
+        self.read()
+        for which in [w for w, (_name, whose) in self.watched.items() if whose == touched]:
+            del self.watched[which]
+            with contextlib.suppress(OSError):  # gone with its file system
+                kernel.inotify_rm_watch(self.descriptor, which)
 
 
 def _string(memory: int, address: int) -> str:
