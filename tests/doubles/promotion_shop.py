@@ -5,7 +5,7 @@ Git objects are written directly (no git process), so that trees git would refus
 
 import base64
 import copy
-import datetime
+import datetime as dt
 import hashlib
 import io
 import json
@@ -56,7 +56,12 @@ OWNERS = {
 IAM = {
     "Version": "2012-10-17",
     "Statement": [
-        {"Sid": "A", "Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "arn:aws:s3:::orchard/*"},
+        {
+            "Sid": "A",
+            "Effect": "Allow",
+            "Action": ["s3:GetObject", "s3:ListBucket"],
+            "Resource": "arn:aws:s3:::orchard/*",
+        },
         {"Effect": "Deny", "Action": "s3:*", "Resource": "arn:aws:s3:::orchard/private/*"},
     ],
 }
@@ -96,7 +101,9 @@ def base_files():
         "services/find/app.py": b"FIND = 1\n",
         "infra/iam/cart.json": text(IAM),
         "infra/k8s/cart.yaml": MANIFEST.encode(),
-        "infra/authz/roles.json": text({"roles": {"guest": ["basket.read"], "clerk": ["basket.read", "basket.refund"]}}),
+        "infra/authz/roles.json": text(
+            {"roles": {"guest": ["basket.read"], "clerk": ["basket.read", "basket.refund"]}}
+        ),
         "infra/secrets/rotation.json": text({"db": {"days": 30}}),
         "db/0001.sql": SQL.encode(),
         "flags.json": text({"flags": {"old-flag": flag()}}),
@@ -147,7 +154,15 @@ class Objects:
 
     def commit(self, tree: str, parents: list, *, name="Agent", message="change", when=NOW - 4000) -> str:
         who = f"{name} <{name.lower()}@orchard.example> {when} +0000"
-        lines = [f"tree {tree}", *(f"parent {p}" for p in parents), f"author {who}", f"committer {who}", "", message, ""]
+        lines = [
+            f"tree {tree}",
+            *(f"parent {p}" for p in parents),
+            f"author {who}",
+            f"committer {who}",
+            "",
+            message,
+            "",
+        ]
         return self.write("commit", "\n".join(lines).encode())
 
     def ref(self, name: str, oid: str):
@@ -171,7 +186,14 @@ class Issuer:
     def jwk(self) -> dict:
         numbers = self.key.public_key().public_numbers()
         size = (numbers.n.bit_length() + 7) // 8
-        return {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": self.kid, "n": b64(numbers.n.to_bytes(size, "big")), "e": "AQAB"}
+        return {
+            "kty": "RSA",
+            "use": "sig",
+            "alg": "RS256",
+            "kid": self.kid,
+            "n": b64(numbers.n.to_bytes(size, "big")),
+            "e": "AQAB",
+        }
 
     def token(self, claims: dict, header: dict | None = None) -> bytes:
         head = {"alg": "RS256", "typ": "JWT", "kid": self.kid, **(header or {})}
@@ -195,7 +217,12 @@ def trust_files() -> dict:
             "issuer": GITHUB,
             "jwks": "jwks-github.json",
             "algorithms": ["RS256"],
-            "require": {"repository_id": "11", "repository_owner_id": "22", "job_workflow_ref": WORKFLOW, "runner_environment": "github-hosted"},
+            "require": {
+                "repository_id": "11",
+                "repository_owner_id": "22",
+                "job_workflow_ref": WORKFLOW,
+                "runner_environment": "github-hosted",
+            },
         },
         {
             "platform": "gitlab",
@@ -222,7 +249,7 @@ def trust_files() -> dict:
 
 
 def instant(when: int) -> str:
-    return datetime.datetime.fromtimestamp(when, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return dt.datetime.fromtimestamp(when, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def tar_of(files: dict, folder: str) -> bytes:
@@ -249,7 +276,9 @@ class Shop:
         if policy is not None:
             self.files["promotion/policy.json"] = text(policy)
         self.files.update(more_files)
-        self.root = self.objects.commit(self.objects.tree({"README.md": b"# orchard\n"}), [], name="Noor", message="start")
+        self.root = self.objects.commit(
+            self.objects.tree({"README.md": b"# orchard\n"}), [], name="Noor", message="start"
+        )
         self.base_tree = self.objects.tree(self.files)
         self.base = self.objects.commit(self.base_tree, [self.root], name="Noor", message="base")
         self.objects.ref("refs/heads/main", self.base)
@@ -267,7 +296,17 @@ class Shop:
 class Case:
     """An honest change whose parts may be altered before ``write``: files, promo, sandbox, statements, claims, token."""
 
-    def __init__(self, shop: Shop, number: int, files: dict | None, *, platform="github", parents=None, author="Agent", with_flag=True):
+    def __init__(
+        self,
+        shop: Shop,
+        number: int,
+        files: dict | None,
+        *,
+        platform="github",
+        parents=None,
+        author="Agent",
+        with_flag=True,
+    ):
         self.shop, self.number, self.platform = shop, number, platform
         self.flag = f"agent-{number}"
         self.files = copy.copy(shop.files)
@@ -280,7 +319,9 @@ class Case:
             else:
                 self.files[path] = value
         objects = shop.objects
-        self.content = objects.commit(objects.tree(self.files), parents or [shop.base], name=author, message="the change")
+        self.content = objects.commit(
+            objects.tree(self.files), parents or [shop.base], name=author, message="the change"
+        )
         self.tested = objects.commit(objects.tree(self.files), [shop.base, self.content], name="Forge", message="merge")
         self.artifacts = {run: tar_of(self.files, "services/cart") for run in ("sandbox", "trusted")}
         digest = hashlib.sha256(self.artifacts["trusted"]).hexdigest()
@@ -309,7 +350,7 @@ class Case:
         self.statements = self._statements(digest)
         self.claims = self._claims()
         self.entry = None  # files that the evidence commit adds, instead of promotion.json
-        self.sign = lambda claims: ISSUERS[self.platform].token(claims)
+        self.sign = ISSUERS[self.platform].token
         self.extra = {}  # further evidence files
         self.head = None
         self.proof = {}
@@ -327,7 +368,9 @@ class Case:
             "buildDefinition": {
                 "buildType": "https://promotion.example/rerun/v1",
                 "externalParameters": {"pullRequest": self.number, "artifact": ARTIFACT},
-                "resolvedDependencies": [{"uri": "git+https://git.example.org/orchard/shop", "digest": {"gitCommit": self.content}}],
+                "resolvedDependencies": [
+                    {"uri": "git+https://git.example.org/orchard/shop", "digest": {"gitCommit": self.content}}
+                ],
             },
             "runDetails": {
                 "builder": {"id": builder},
@@ -344,9 +387,24 @@ class Case:
         }
         made = [{"name": ARTIFACT, "digest": {"sha256": digest}}]
         return [
-            {"_type": kind, "subject": made, "predicateType": "https://slsa.dev/provenance/v1", "predicate": provenance},
-            {"_type": kind, "subject": subject, "predicateType": "https://in-toto.io/attestation/test-result/v0.1", "predicate": result},
-            {"_type": kind, "subject": subject, "predicateType": "https://promotion.example/rollback-rehearsal/v1", "predicate": rehearsal},
+            {
+                "_type": kind,
+                "subject": made,
+                "predicateType": "https://slsa.dev/provenance/v1",
+                "predicate": provenance,
+            },
+            {
+                "_type": kind,
+                "subject": subject,
+                "predicateType": "https://in-toto.io/attestation/test-result/v0.1",
+                "predicate": result,
+            },
+            {
+                "_type": kind,
+                "subject": subject,
+                "predicateType": "https://promotion.example/rollback-rehearsal/v1",
+                "predicate": rehearsal,
+            },
         ]
 
     def _claims(self) -> dict:
@@ -420,7 +478,11 @@ class Case:
         promo = self.promo if isinstance(self.promo, bytes) else text(self.promo)
         entry = {"promotion.json": promo} if self.entry is None else self.entry
         if self.head is None:
-            self.head = objects.commit(objects.tree({**self.files, **entry}), [self.content], name="Bot", message="evidence") if entry else self.content
+            self.head = (
+                objects.commit(objects.tree({**self.files, **entry}), [self.content], name="Bot", message="evidence")
+                if entry
+                else self.content
+            )
         lines = "".join(json.dumps(s, sort_keys=True) + "\n" for s in self.statements).encode()
         claims = {"aud": "promotion+sha256:" + hashlib.sha256(lines).hexdigest(), **self.claims}
         self.proof = {"ci.intoto.jsonl": lines, "ci.jwt": self.sign(claims) + b"\n"}
@@ -444,4 +506,6 @@ class Case:
         if not self.proof:
             self.write()
         options = {"at": NOW, **options}
-        return check(str(self.shop.git_dir), self.shop.base, self.head, str(self.shop.trust), str(self.evidence), **options)
+        return check(
+            str(self.shop.git_dir), self.shop.base, self.head, str(self.shop.trust), str(self.evidence), **options
+        )

@@ -37,7 +37,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-HOSTILE = st.binary(max_size=300) | JSON.map(lambda v: json.dumps(v).encode()) | st.sampled_from([b"[" * 9000, b'{"a":1,"a":2}', b"\xff", b"1e999", b'"\\ud800"'])
+HOSTILE = (
+    st.binary(max_size=300)
+    | JSON.map(lambda v: json.dumps(v).encode())
+    | st.sampled_from([b"[" * 9000, b'{"a":1,"a":2}', b"\xff", b"1e999", b'"\\ud800"'])
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,15 @@ def trust(double):
 @FAST
 @given(HOSTILE)
 def test_parsers_of_json_answer_or_call_it_malformed(raw):
-    for reader in (parse, parse_policy, parse_owners, parse_report, parse_statements, parse_jwks, lambda r: parse_trust({"issuers.json": r})):
+    for reader in (
+        parse,
+        parse_policy,
+        parse_owners,
+        parse_report,
+        parse_statements,
+        parse_jwks,
+        lambda r: parse_trust({"issuers.json": r}),
+    ):
         try:
             reader(raw)
         except Malformed:
@@ -80,7 +92,9 @@ def test_whatever_shows_nothing_is_a_placeholder(text):
 @given(raw=HOSTILE | st.binary(max_size=80).map(base64.urlsafe_b64encode))
 def test_hostile_tokens_prove_nobody(raw, trust):
     for token in (raw, b".".join([raw] * 3), b"e30.e30." + raw):
-        identity, found = check_token(token, trust=trust, statements_digest="a" * 64, at=0, live=False, tested=lambda sha: None)
+        identity, found = check_token(
+            token, trust=trust, statements_digest="a" * 64, at=0, live=False, tested=lambda sha: None
+        )
         assert identity is None
         assert found
 
@@ -97,7 +111,13 @@ def test_hostile_headers_prove_nobody(header, trust, double):
 @given(raw=HOSTILE)
 def test_hostile_envelopes_are_malformed(raw, trust):
     payload = base64.b64encode(raw).decode()
-    shaped = json.dumps({"payloadType": "application/vnd.in-toto+json", "payload": payload, "signatures": [{"keyid": "gate", "sig": payload}]})
+    shaped = json.dumps(
+        {
+            "payloadType": "application/vnd.in-toto+json",
+            "payload": payload,
+            "signatures": [{"keyid": "gate", "sig": payload}],
+        }
+    )
     for envelope in (raw, shaped.encode()):
         with pytest.raises(Malformed):
             unseal(envelope, trust, "gate", 0)
@@ -127,7 +147,14 @@ def test_token_parts_are_taken_apart_or_refused(raw):
 @FAST
 @given(st.binary(max_size=400) | st.text(max_size=200).map(str.encode))
 def test_scanners_and_archives_take_any_bytes(raw):
-    for packed in (raw, b"\x1f\x8b\x08" + raw, b"PK\x03\x04" + raw, b"BZh9" + raw, b"\xfd7zXZ\0" + raw, b"\0" * 257 + b"ustar" + raw):
+    for packed in (
+        raw,
+        b"\x1f\x8b\x08" + raw,
+        b"PK\x03\x04" + raw,
+        b"BZh9" + raw,
+        b"\xfd7zXZ\0" + raw,
+        b"\0" * 257 + b"ustar" + raw,
+    ):
         try:
             find_secrets(packed)
             find_personal(packed).verdict()
@@ -146,7 +173,9 @@ def test_readers_of_documents_answer_or_cannot_tell(one, two):
         except Unreadable:
             continue
     assert isinstance(why_not_off(one), str)
-    assert check_flags("x", path="f.json", old=json.dumps(one).encode(), new=json.dumps(two).encode(), may_exist=True, label="")
+    assert check_flags(
+        "x", path="f.json", old=json.dumps(one).encode(), new=json.dumps(two).encode(), may_exist=True, label=""
+    )
 
 
 @FAST
@@ -160,7 +189,30 @@ def test_readers_of_text_answer_or_cannot_tell(raw):
     assert unknown_in_alembic(raw)
 
 
-WORDS = ["DROP", "TABLE", "baskets", ";", "/*", "*/", "--", "\n", "'", '"', "CREATE", "(", ")", "id", "int", "$$", "ALTER", "ADD", "COLUMN", "x", "TRUNCATE", ","]
+WORDS = [
+    "DROP",
+    "TABLE",
+    "baskets",
+    ";",
+    "/*",
+    "*/",
+    "--",
+    "\n",
+    "'",
+    '"',
+    "CREATE",
+    "(",
+    ")",
+    "id",
+    "int",
+    "$$",
+    "ALTER",
+    "ADD",
+    "COLUMN",
+    "x",
+    "TRUNCATE",
+    ",",
+]
 
 
 @FAST
@@ -179,13 +231,18 @@ def test_no_arrangement_of_words_hides_a_drop(words):
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(raw=HOSTILE, name=st.sampled_from(["sandbox.json", "ci.intoto.jsonl", "ci.jwt", "ci.dsse.json", "explanation.dsse.json"]))
+@given(
+    raw=HOSTILE,
+    name=st.sampled_from(["sandbox.json", "ci.intoto.jsonl", "ci.jwt", "ci.dsse.json", "explanation.dsse.json"]),
+)
 def test_the_whole_check_refuses_hostile_evidence(raw, name, fuzzed, double):
     path = fuzzed.evidence / name
     before = path.read_bytes() if path.exists() else None
     path.write_bytes(raw)
     try:
-        verdict = check(str(fuzzed.shop.git_dir), "main", fuzzed.head, str(fuzzed.shop.trust), str(fuzzed.evidence), at=double.NOW)
+        verdict = check(
+            str(fuzzed.shop.git_dir), "main", fuzzed.head, str(fuzzed.shop.trust), str(fuzzed.evidence), at=double.NOW
+        )
     finally:
         path.unlink() if before is None else path.write_bytes(before)
     assert not any(reason.code == "check.fault" for reason in verdict.reasons)

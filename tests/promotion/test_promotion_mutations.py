@@ -56,11 +56,13 @@ def altered(old):
         yield from (["x"], "x")
 
 
-def run(case, double, **files):
-    for name, raw in files.items():
-        (case.evidence / name.replace("__", ".")).write_bytes(raw)
+def run(case, double, files=None):
+    for name, raw in (files or {}).items():
+        (case.evidence / name).write_bytes(raw)
     try:
-        return check(str(case.shop.git_dir), case.shop.base, case.head, str(case.shop.trust), str(case.evidence), at=double.NOW)
+        return check(
+            str(case.shop.git_dir), case.shop.base, case.head, str(case.shop.trust), str(case.evidence), at=double.NOW
+        )
     finally:
         case.write()
 
@@ -69,7 +71,7 @@ def test_no_altered_field_of_the_sandbox_report_passes(passing, double):
     for path, old in leaves(passing.sandbox):
         for new in altered(old):
             report = set_at(passing.sandbox, path, new)
-            verdict = run(passing, double, sandbox__json=double.text(report))
+            verdict = run(passing, double, {"sandbox.json": double.text(report)})
             assert verdict.outcome >= Outcome.HOLD, (path, new)
             assert not any(r.code == "check.fault" for r in verdict.reasons), (path, new)
 
@@ -78,7 +80,7 @@ def test_no_altered_field_of_the_statements_passes_under_the_same_token(passing,
     for path, old in leaves(passing.statements):
         new = next(n for n in altered(old) if n not in (DELETE, old))
         lines = "".join(json.dumps(s, sort_keys=True) + "\n" for s in set_at(passing.statements, path, new)).encode()
-        verdict = run(passing, double, **{"ci__intoto__jsonl": lines})
+        verdict = run(passing, double, {"ci.intoto.jsonl": lines})
         assert "identity.not_bound" in {r.code for r in verdict.reasons}, path
 
 
@@ -95,15 +97,19 @@ def test_no_altered_field_of_the_statements_passes_even_if_the_ci_binds_it(passi
         for new in altered(old):
             if new is DELETE and isinstance(path[-1], str) and path[-1] == "failedTests":
                 continue  # its absence says the same: nothing failed
-            lines = "".join(json.dumps(s, sort_keys=True) + "\n" for s in set_at(passing.statements, path, new)).encode()
+            lines = "".join(
+                json.dumps(s, sort_keys=True) + "\n" for s in set_at(passing.statements, path, new)
+            ).encode()
             claims = {**passing.claims, "aud": "promotion+sha256:" + hashlib.sha256(lines).hexdigest()}
             token = double.ISSUERS["github"].token(claims)
-            verdict = run(passing, double, **{"ci__intoto__jsonl": lines, "ci__jwt": token})
+            verdict = run(passing, double, {"ci.intoto.jsonl": lines, "ci.jwt": token})
             assert verdict.outcome >= Outcome.HOLD, (path, new)
             assert not any(r.code == "check.fault" for r in verdict.reasons), (path, new)
 
 
-CLAIMS_WORDS = "iss aud iat nbf exp jti sha repository repository_id repository_owner_id run_id run_attempt job_workflow_ref"
+CLAIMS_WORDS = (
+    "iss aud iat nbf exp jti sha repository repository_id repository_owner_id run_id run_attempt job_workflow_ref"
+)
 CHECKED_CLAIMS = [*CLAIMS_WORDS.split(), "runner_environment", "actor"]
 
 
@@ -115,13 +121,16 @@ def is_harmless(name, old, new):
 
 
 def test_no_altered_claim_passes(passing, double):
-    bound = {**passing.claims, "aud": "promotion+sha256:" + hashlib.sha256(passing.proof["ci.intoto.jsonl"]).hexdigest()}
+    bound = {
+        **passing.claims,
+        "aud": "promotion+sha256:" + hashlib.sha256(passing.proof["ci.intoto.jsonl"]).hexdigest(),
+    }
     for name in CHECKED_CLAIMS:
         for new in altered(bound[name]):
             if is_harmless(name, bound[name], new):
                 continue
             claims = {k: v for k, v in bound.items() if k != name} if new is DELETE else {**bound, name: new}
-            verdict = run(passing, double, ci__jwt=double.ISSUERS["github"].token(claims))
+            verdict = run(passing, double, {"ci.jwt": double.ISSUERS["github"].token(claims)})
             assert verdict.outcome >= Outcome.REFUSE, (name, new)
 
 
@@ -129,7 +138,7 @@ def test_no_altered_byte_of_the_token_passes(passing, double):
     token = passing.proof["ci.jwt"].strip()
     for at in range(0, len(token), max(1, len(token) // 60)):
         flipped = token[:at] + (b"A" if token[at : at + 1] != b"A" else b"B") + token[at + 1 :]
-        verdict = run(passing, double, ci__jwt=flipped)
+        verdict = run(passing, double, {"ci.jwt": flipped})
         assert verdict.outcome >= Outcome.REFUSE, at
 
 
@@ -150,6 +159,8 @@ def test_no_altered_field_of_promotion_json_passes(shared_shop, double):
             promo = set_at(case.promo, (name,), new)
             tree = shared_shop.objects.tree({**case.files, "promotion.json": double.text(promo)})
             head = shared_shop.objects.commit(tree, [case.content], name="Bot")
-            verdict = check(str(shared_shop.git_dir), "main", head, str(shared_shop.trust), str(case.evidence), at=double.NOW)
+            verdict = check(
+                str(shared_shop.git_dir), "main", head, str(shared_shop.trust), str(case.evidence), at=double.NOW
+            )
             assert verdict.outcome >= Outcome.HOLD, (name, new)
             assert not any(r.code == "check.fault" for r in verdict.reasons), (name, new)

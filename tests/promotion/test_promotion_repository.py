@@ -18,7 +18,12 @@ def codes(verdict):
 
 
 def git(folder, *words):
-    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+    }
     done = subprocess.run(["git", *words], cwd=folder, env=env, check=True, capture_output=True, timeout=60)
     return done.stdout.decode().strip()
 
@@ -32,7 +37,7 @@ def test_configuration_and_hooks_of_the_repository_run_nothing(shop, tmp_path):
         "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
         f"\tfsmonitor = {trap}\n\thooksPath = {tmp_path}\n\tsshCommand = {trap}\n\tpager = {trap}\n\talternateRefsCommand = {trap}\n"
         f"[diff]\n\texternal = {trap}\n[include]\n\tpath = /dev/zero\n[extensions]\n\tpartialClone = origin\n"
-        f"[remote \"origin\"]\n\turl = ext::{trap}\n\tpromisor = true\n[uploadpack]\n\tpackObjectsHook = {trap}\n"
+        f'[remote "origin"]\n\turl = ext::{trap}\n\tpromisor = true\n[uploadpack]\n\tpackObjectsHook = {trap}\n'
     )
     hooks = shop.git_dir / "hooks"
     hooks.mkdir()
@@ -49,7 +54,9 @@ def test_replace_refs_and_grafts_are_not_seen(shop, double):
     shop.objects.ref(f"refs/replace/{case.head}", clean.head)
     (shop.git_dir / "info").mkdir()
     (shop.git_dir / "info" / "grafts").write_text(f"{case.head} {shop.base}\n")
-    assert git(shop.git_dir, "rev-parse", f"{case.head}^{{tree}}") == git(shop.git_dir, "rev-parse", f"{clean.head}^{{tree}}")
+    assert git(shop.git_dir, "rev-parse", f"{case.head}^{{tree}}") == git(
+        shop.git_dir, "rev-parse", f"{clean.head}^{{tree}}"
+    )
     assert "blast.paths" in codes(case.check())
 
 
@@ -118,7 +125,9 @@ def test_trees_out_of_order_twice_or_with_odd_modes_are_bad(shop):
             parse_tree("f" * 40, raw)
 
 
-@pytest.mark.parametrize("name", ["nope", "-x", "../x", "main^", "main:promotion", "refs/heads/ma*", "", "a" * 39, "\0"])
+@pytest.mark.parametrize(
+    "name", ["nope", "-x", "../x", "main^", "main:promotion", "refs/heads/ma*", "", "a" * 39, "\0"]
+)
 def test_names_that_are_no_refs_refuse(shop, name):
     assert codes(check(str(shop.git_dir), "main", name, None, None, at=1)) == {"repository.unreadable"}
 
@@ -139,10 +148,24 @@ def test_a_packed_repository_in_a_work_tree_is_read(shop, tmp_path, double):
     git(tmp_path, "clone", "-q", "--no-local", str(shop.git_dir), "work")
     git(tmp_path / "work", "fetch", "-q", "origin", "refs/tested/x:refs/tested/x")
     git(tmp_path / "work", "worktree", "add", "-q", "--detach", "../linked", "origin/main")
-    git(tmp_path / "work", "-c", "user.name=x", "-c", "user.email=x@x.example", "tag", "-a", "-m", "t", "tagged", case.head)
+    git(
+        tmp_path / "work",
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x@x.example",
+        "tag",
+        "-a",
+        "-m",
+        "t",
+        "tagged",
+        case.head,
+    )
     for folder in ("work", "linked"):
         for head in ("origin/agent", "tagged"):
-            verdict = check(str(tmp_path / folder), "origin/main", head, str(shop.trust), str(case.evidence), at=double.NOW)
+            verdict = check(
+                str(tmp_path / folder), "origin/main", head, str(shop.trust), str(case.evidence), at=double.NOW
+            )
             assert verdict.outcome.word == "human_review", verdict.reasons
 
 
@@ -158,19 +181,25 @@ def test_histories_without_a_common_ancestor_refuse(shop):
 
 def test_a_base_without_policy_refuses(shop, double):
     case = shop.change().write()
-    assert codes(check(str(shop.git_dir), shop.root, case.head, str(shop.trust), str(case.evidence), at=double.NOW)) == {"policy.unreadable"}
+    assert codes(
+        check(str(shop.git_dir), shop.root, case.head, str(shop.trust), str(case.evidence), at=double.NOW)
+    ) == {"policy.unreadable"}
 
 
 def test_a_base_that_moved_under_the_change_is_held(shop, double):
     case = shop.change().write()
-    moved = shop.objects.commit(shop.objects.tree({**shop.files, "services/cart/app.py": b"B\n"}), [shop.base], name="Noor")
+    moved = shop.objects.commit(
+        shop.objects.tree({**shop.files, "services/cart/app.py": b"B\n"}), [shop.base], name="Noor"
+    )
     verdict = check(str(shop.git_dir), moved, case.head, str(shop.trust), str(case.evidence), at=double.NOW)
     assert (verdict.outcome.word, codes(verdict)) == ("hold_for_explanation", {"base.moved"})
 
 
 def test_a_base_that_moved_elsewhere_is_no_matter(shop, double):
     case = shop.change().write()
-    moved = shop.objects.commit(shop.objects.tree({**shop.files, "services/mail/app.py": b"B\n"}), [shop.base], name="Noor")
+    moved = shop.objects.commit(
+        shop.objects.tree({**shop.files, "services/mail/app.py": b"B\n"}), [shop.base], name="Noor"
+    )
     verdict = check(str(shop.git_dir), moved, case.head, str(shop.trust), str(case.evidence), at=double.NOW)
     assert (verdict.outcome.word, codes(verdict)) == ("human_review", set())
 
@@ -217,7 +246,9 @@ def test_a_branch_that_took_in_the_base_is_judged_by_its_own_changes(shop, doubl
     merge = shop.objects.commit(shop.objects.tree(shop.files), [first, moved], message="take in main")
     case = shop.change(parents=[merge])
     case.claims["sha"] = case.content
-    case.statements[2]["predicate"].update(treeBefore=shop.objects.tree(moved_files), treeAfter=shop.objects.tree(moved_files))
+    case.statements[2]["predicate"].update(
+        treeBefore=shop.objects.tree(moved_files), treeAfter=shop.objects.tree(moved_files)
+    )
     case.write()
     verdict = check(str(shop.git_dir), moved, case.head, str(shop.trust), str(case.evidence), at=double.NOW)
     assert (verdict.outcome.word, codes(verdict)) == ("human_review", set()), verdict.reasons
@@ -236,7 +267,7 @@ def test_links_and_pipes_in_the_evidence_folder_are_not_followed(shop, double, t
     case = shop.change().write()
     real = tmp_path / "elsewhere.json"
     real.write_bytes((case.evidence / "sandbox.json").read_bytes())
-    for make in (lambda p: p.symlink_to(real), lambda p: os.mkfifo(p), lambda p: p.mkdir()):
+    for make in (lambda p: p.symlink_to(real), os.mkfifo, lambda p: p.mkdir()):
         path = case.evidence / "sandbox.json"
         path.unlink()
         make(path)

@@ -88,7 +88,12 @@ def held(shop):
 
 
 def explanation(double, case, by="Imre", head=None, **altered):
-    predicate = {"reason": "the box has no locale data", "codes": ["delta.unexplained"], "issuedAt": double.NOW - 5, **altered}
+    predicate = {
+        "reason": "the box has no locale data",
+        "codes": ["delta.unexplained"],
+        "issuedAt": double.NOW - 5,
+        **altered,
+    }
     return seal(statement(EXPLANATION, {"gitCommit": head or case.head}, predicate), double.PEOPLE[by], by)
 
 
@@ -195,7 +200,14 @@ def test_no_altered_line_of_a_signed_verdict_verifies(shop, double, trust):
     envelope = json.loads(first)
     payload = base64.b64decode(envelope["payload"]).replace(b"PASSED", b"FAILED")
     forged = json.dumps({**envelope, "payload": base64.b64encode(payload).decode()}).encode()
-    for bad in (first, second + b"\n" + first, first + b"\n" + first, other + b"\n" + second, forged + b"\n" + second, raw + raw):
+    for bad in (
+        first,
+        second + b"\n" + first,
+        first + b"\n" + first,
+        other + b"\n" + second,
+        forged + b"\n" + second,
+        raw + raw,
+    ):
         with pytest.raises(Malformed):
             verify_summary(bad, trust, double.NOW)
 
@@ -204,7 +216,11 @@ def test_a_verdict_by_a_key_without_the_role_does_not_verify(shop, double, trust
     verdict = shop.change().check()
     for keyid, verifier in (("host", "host"), ("gate", "other")):
         with pytest.raises(Malformed):
-            verify_summary(sign_verdict(verdict, Signer(key=double.PEOPLE[keyid], keyid=keyid, verifier=verifier), "x"), trust, double.NOW)
+            verify_summary(
+                sign_verdict(verdict, Signer(key=double.PEOPLE[keyid], keyid=keyid, verifier=verifier), "x"),
+                trust,
+                double.NOW,
+            )
 
 
 class Book:
@@ -265,6 +281,10 @@ def test_weak_algorithms_and_keys_are_no_trust(double):
         first = {**listed["issuers"][0], "algorithms": algorithms}
         with pytest.raises(Malformed):
             parse_trust({**files, "issuers.json": double.text({**listed, "issuers": [first]})})
-    short = {"keys": [{"kty": "RSA", "kid": "x", "e": "AQAB", "n": base64.urlsafe_b64encode(b"\xff" * 128).rstrip(b"=").decode()}]}
+    short = {
+        "keys": [
+            {"kty": "RSA", "kid": "x", "e": "AQAB", "n": base64.urlsafe_b64encode(b"\xff" * 128).rstrip(b"=").decode()}
+        ]
+    }
     with pytest.raises(Malformed):
         parse_trust({**files, "jwks-github.json": double.text(short)})

@@ -33,7 +33,9 @@ def luhn(digits):
     return digits + str(-total % 10)
 
 
-CARDS = "name,mail,card\n" + "".join(f"P{i},p{i}@shop{i}.test,{luhn('453201511283%03d' % (i * 37 + 11))}\n" for i in range(12))
+CARDS = "name,mail,card\n" + "".join(
+    f"P{i},p{i}@shop{i}.test,{luhn(f'453201511283{i * 37 + 11:03d}')}\n" for i in range(12)
+)
 
 HONEST_FILES = {
     "small-edit": lambda d: None,
@@ -50,7 +52,9 @@ HONEST_FILES = {
         "infra/k8s/c.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: cart-staging}\ndata: {A: b}\n"
     },
     "roles-reordered": lambda d: {
-        "infra/authz/roles.json": d.text({"roles": {"clerk": ["basket.read", "basket.refund"], "guest": ["basket.read"]}})
+        "infra/authz/roles.json": d.text(
+            {"roles": {"clerk": ["basket.read", "basket.refund"], "guest": ["basket.read"]}}
+        )
     },
     "iam-action-removed": lambda d: iam(d, lambda s: s[0].update(Action="s3:getobject")),
     "iam-condition-added": lambda d: iam(d, lambda s: s[0].update(Condition={"Bool": {"aws:SecureTransport": "true"}})),
@@ -77,10 +81,14 @@ HONEST_FILES = {
         "services/cart/conf.py": b"import os\nPASSWORD = os.environ['DB_PASSWORD']\nsecret_name = 'cart-db-credentials'\n"
     },
     "lock-file-hashes": lambda d: {
-        "services/cart/lock.txt": b"".join(b"p==1 --hash=sha256:%s\n" % hashlib.sha256(b"%d" % i).hexdigest().encode() for i in range(30))
+        "services/cart/lock.txt": b"".join(
+            b"p==1 --hash=sha256:%s\n" % hashlib.sha256(b"%d" % i).hexdigest().encode() for i in range(30)
+        )
     },
     "synthetic-people": lambda d: {
-        "services/cart/people.csv": "".join(f"T{i},t{i}@example.org,+44 7700 900{i:03d},4111111111111111\n" for i in range(30)).encode()
+        "services/cart/people.csv": "".join(
+            f"T{i},t{i}@example.org,+44 7700 900{i:03d},4111111111111111\n" for i in range(30)
+        ).encode()
     },
     "two-authors": lambda d: {"AUTHORS": b"Noor <noor@orchard.io>\nLena <lena@orchard.io>\n"},
     "unicode": lambda d: {"services/cart/words.py": "HELLO = 'Grüße, 你好'\n".encode()},
@@ -135,10 +143,17 @@ def sql(line):
 
 BROKEN_FILES = {
     "too-many-paths": ("blast.paths", lambda d: {f"services/cart/r{i}.py": b"R = 1\n" for i in range(8)}),
-    "three-services": ("blast.services", lambda d: {f"services/{s}/app.py": b"X = 2\n" for s in ("mail", "find", "stock")}),
+    "three-services": (
+        "blast.services",
+        lambda d: {f"services/{s}/app.py": b"X = 2\n" for s in ("mail", "find", "stock")},
+    ),
     "move-across-services": (
         "blast.services",
-        lambda d: {"services/mail/app.py": None, "services/find/m.py": b"MAIL = 1\n", "services/stock/app.py": b"S = 2\n"},
+        lambda d: {
+            "services/mail/app.py": None,
+            "services/find/m.py": b"MAIL = 1\n",
+            "services/stock/app.py": b"S = 2\n",
+        },
     ),
     "unlisted-service": (
         "blast.services",
@@ -148,9 +163,14 @@ BROKEN_FILES = {
     "binary": ("blast.bytes", lambda d: {"services/cart/x.so": b"\x7fELF\0\0\1"}),
     "large-file-store": (
         "blast.bytes",
-        lambda d: {"m.bin": b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 900000000\n"},
+        lambda d: {
+            "m.bin": b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64 + b"\nsize 900000000\n"
+        },
     ),
-    "link-to-policy": ("blast.protected_path", lambda d: {"services/cart/p": ("120000", b"../../promotion/policy.json")}),
+    "link-to-policy": (
+        "blast.protected_path",
+        lambda d: {"services/cart/p": ("120000", b"../../promotion/policy.json")},
+    ),
     "link-out": ("blast.bytes", lambda d: {"services/cart/p": ("120000", b"/etc/passwd")}),
     "submodule": ("blast.submodule", lambda d: {"vendor": ("160000", "b" * 40)}),
     "policy": ("blast.protected_path", lambda d: {"promotion/policy.json": d.text({**d.POLICY, "flags": "x.json"})}),
@@ -164,29 +184,49 @@ BROKEN_FILES = {
     "iam-wildcard": ("blast.iam", lambda d: iam(d, lambda s: s[0].update(Action="s3:Get*"))),
     "iam-star": ("blast.iam", lambda d: iam(d, lambda s: s[0].update(Action="*"))),
     "iam-resource": ("blast.iam", lambda d: iam(d, lambda s: s[0].update(Resource="*"))),
-    "iam-not-action": ("blast.iam", lambda d: iam(d, lambda s: s.append({"Effect": "Allow", "NotAction": "a:b", "Resource": "*"}))),
+    "iam-not-action": (
+        "blast.iam",
+        lambda d: iam(d, lambda s: s.append({"Effect": "Allow", "NotAction": "a:b", "Resource": "*"})),
+    ),
     "iam-deny-removed": ("blast.iam", lambda d: iam(d, lambda s: s.pop(1))),
     "iam-deny-narrowed": ("blast.iam", lambda d: iam(d, lambda s: s[1].update(Action="s3:GetObject"))),
     "iam-elsewhere": ("blast.iam", lambda d: {"services/cart/p.json": d.text(d.IAM)}),
-    "iam-managed-policy": ("blast.iam", lambda d: {"infra/iam/cart.json": d.text({**d.IAM, "ManagedPolicyArns": ["x"]})}),
+    "iam-managed-policy": (
+        "blast.iam",
+        lambda d: {"infra/iam/cart.json": d.text({**d.IAM, "ManagedPolicyArns": ["x"]})},
+    ),
     "namespace": ("blast.region", lambda d: manifest(d, "cart-staging", "cart")),
     "no-namespace": ("blast.region", lambda d: manifest(d, "  namespace: cart-staging\n", "")),
     "region": ("blast.region", lambda d: manifest(d, "eu-north-1", "us-east-1")),
-    "second-document": ("blast.region", lambda d: manifest(d, "spec:\n  rep", "---\napiVersion: v1\nkind: X\nmetadata: {}\nspec:\n  rep")),
+    "second-document": (
+        "blast.region",
+        lambda d: manifest(d, "spec:\n  rep", "---\napiVersion: v1\nkind: X\nmetadata: {}\nspec:\n  rep"),
+    ),
     "manifest-elsewhere": ("blast.region", lambda d: {"deploy.yaml": d.MANIFEST.replace("-staging", "").encode()}),
-    "manifest-twice-a-key": ("blast.region", lambda d: manifest(d, "namespace: cart-staging", "namespace: prod\n  namespace: cart-staging")),
+    "manifest-twice-a-key": (
+        "blast.region",
+        lambda d: manifest(d, "namespace: cart-staging", "namespace: prod\n  namespace: cart-staging"),
+    ),
     "service-account": ("blast.authz", lambda d: manifest(d, "serviceAccountName: cart", "serviceAccountName: admin")),
-    "privileged": ("blast.authz", lambda d: manifest(d, "name: app,", "name: app, securityContext: {privileged: true},")),
+    "privileged": (
+        "blast.authz",
+        lambda d: manifest(d, "name: app,", "name: app, securityContext: {privileged: true},"),
+    ),
     "role-binding": (
         "blast.authz",
-        lambda d: {"infra/k8s/r.yaml": b"apiVersion: x/v1\nkind: RoleBinding\nmetadata: {name: r, namespace: cart-staging}\n"},
+        lambda d: {
+            "infra/k8s/r.yaml": b"apiVersion: x/v1\nkind: RoleBinding\nmetadata: {name: r, namespace: cart-staging}\n"
+        },
     ),
     "kubernetes-secret": (
         "blast.secret_rotation",
         lambda d: {"infra/k8s/s.yaml": b"apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: cart-staging}\n"},
     ),
     "role-widened": ("blast.authz", lambda d: {"infra/authz/roles.json": d.text({"roles": {"guest": ["*"]}})}),
-    "secret-rotation": ("blast.secret_rotation", lambda d: {"infra/secrets/rotation.json": d.text({"db": {"days": 31}})}),
+    "secret-rotation": (
+        "blast.secret_rotation",
+        lambda d: {"infra/secrets/rotation.json": d.text({"db": {"days": 31}})},
+    ),
     "terraform": ("blast.cannot_tell", lambda d: {"main.tf": b'resource "x" "y" {}\n'}),
     "helm": ("blast.cannot_tell", lambda d: {"chart/templates/a.yaml": b"kind: {{ .Values.kind }}\n"}),
     "cloud-formation": ("blast.cannot_tell", lambda d: {"stack.yaml": b"AWSTemplateFormatVersion: x\nResources: {}\n"}),
@@ -203,25 +243,44 @@ BROKEN_FILES = {
     "sql-dynamic": ("blast.schema", sql("DO $$ BEGIN EXECUTE 'DROP TABLE baskets'; END $$;")),
     "sql-executable-comment": ("blast.schema", sql("/*!50000 DROP TABLE baskets */;")),
     "sql-client-command": ("blast.schema", sql("\\i other.sql")),
-    "sql-in-a-query": ("blast.schema", sql("CREATE TABLE y AS WITH d AS (DELETE FROM baskets RETURNING *) SELECT * FROM d;")),
+    "sql-in-a-query": (
+        "blast.schema",
+        sql("CREATE TABLE y AS WITH d AS (DELETE FROM baskets RETURNING *) SELECT * FROM d;"),
+    ),
     "sql-function": ("blast.schema", sql("CREATE FUNCTION f() RETURNS void AS $$ DROP TABLE x $$ LANGUAGE sql;")),
     "sql-update-all": ("blast.schema", sql("UPDATE baskets SET mail = '';")),
     "sql-old-migration-removed": ("blast.schema", lambda d: {"db/0001.sql": None}),
-    "sql-old-migration-edited": ("blast.schema", lambda d: {"db/0001.sql": d.SQL.replace("mail text NOT NULL, ", "").encode()}),
+    "sql-old-migration-edited": (
+        "blast.schema",
+        lambda d: {"db/0001.sql": d.SQL.replace("mail text NOT NULL, ", "").encode()},
+    ),
     "sql-nonsense": ("blast.schema", sql("ALTR TABL x;")),
     "sql-grant": ("blast.authz", sql("GRANT ALL ON baskets TO public;")),
     "sql-row-security": ("blast.authz", sql("ALTER TABLE baskets DISABLE ROW LEVEL SECURITY;")),
-    "connection-string": ("secrets.in_change", lambda d: {"x.env": b"U=postgres://cart:8f2c0d1e9b7a@db.prod.orchard.internal/x\n"}),
+    "connection-string": (
+        "secrets.in_change",
+        lambda d: {"x.env": b"U=postgres://cart:8f2c0d1e9b7a@db.prod.orchard.internal/x\n"},
+    ),
     "token": ("secrets.in_change", lambda d: {"x.py": f"T = '{secret('a')}'\n".encode()}),
-    "token-in-base64": ("secrets.in_change", lambda d: {"x.py": b"T = '" + base64.b64encode(("t=" + secret("b")).encode()) + b"'\n"}),
+    "token-in-base64": (
+        "secrets.in_change",
+        lambda d: {"x.py": b"T = '" + base64.b64encode(("t=" + secret("b")).encode()) + b"'\n"},
+    ),
     "token-in-gzip": ("secrets.in_change", lambda d: {"x.gz": gzip.compress(secret("c").encode(), mtime=0)}),
-    "token-in-pieces": ("secrets.in_change", lambda d: {"x.py": f"T = '{secret('d')[:9]}' + '{secret('d')[9:]}'\n".encode()}),
+    "token-in-pieces": (
+        "secrets.in_change",
+        lambda d: {"x.py": f"T = '{secret('d')[:9]}' + '{secret('d')[9:]}'\n".encode()},
+    ),
     "token-in-utf16": ("secrets.in_change", lambda d: {"x.txt": f"t={secret('e')}\n".encode("utf-16")}),
     "key-file": ("secrets.in_change", lambda d: {"ops/id_ed25519": b"words\n"}),
     "cards": ("pii.in_change", lambda d: {"t.csv": CARDS.encode()}),
     "people": (
         "pii.in_change",
-        lambda d: {"t.json": json.dumps([{"mail": f"p{i}@post{i}.test", "tel": f"+44 7911 12{i:04d}"} for i in range(9)], indent=1).encode()},
+        lambda d: {
+            "t.json": json.dumps(
+                [{"mail": f"p{i}@post{i}.test", "tel": f"+44 7911 12{i:04d}"} for i in range(9)], indent=1
+            ).encode()
+        },
     ),
 }
 
@@ -241,7 +300,10 @@ BROKEN_PARTS = {
     "ci-label-with-credentials": (
         ROTATE,
         "env.class_not_allowed",
-        lambda c, d: (c.sandbox.update(env_class="trusted_ci"), c.sandbox["probe"].update(credential_env_names=["TOKEN"])),
+        lambda c, d: (
+            c.sandbox.update(env_class="trusted_ci"),
+            c.sandbox["probe"].update(credential_env_names=["TOKEN"]),
+        ),
     ),
     "attested-by-sandbox": (REFUSE, "env.class_not_allowed", lambda c, d: c.promo.update(env_class_attested="sandbox")),
     "no-token": (REFUSE, "identity.missing", lambda c, d: c.extra.update({"ci.jwt": None})),
@@ -251,16 +313,32 @@ BROKEN_PARTS = {
         "identity.bad_signature",
         lambda c, d: setattr(c, "sign", lambda k: d.ISSUERS["stranger"].token(k, {"kid": d.ISSUERS["github"].kid})),
     ),
-    "fork": (REFUSE, "identity.wrong_claims", lambda c, d: c.claims.update(repository_id="99", repository_owner_id="98")),
-    "own-workflow": (REFUSE, "identity.wrong_claims", lambda c, d: c.claims.update(job_workflow_ref=c.claims["workflow_ref"])),
+    "fork": (
+        REFUSE,
+        "identity.wrong_claims",
+        lambda c, d: c.claims.update(repository_id="99", repository_owner_id="98"),
+    ),
+    "own-workflow": (
+        REFUSE,
+        "identity.wrong_claims",
+        lambda c, d: c.claims.update(job_workflow_ref=c.claims["workflow_ref"]),
+    ),
     "other-commit-tested": (REFUSE, "identity.wrong_claims", lambda c, d: c.claims.update(sha=c.shop.base)),
-    "audience-of-others": (REFUSE, "identity.not_bound", lambda c, d: c.claims.update(aud="https://github.com/orchard")),
+    "audience-of-others": (
+        REFUSE,
+        "identity.not_bound",
+        lambda c, d: c.claims.update(aud="https://github.com/orchard"),
+    ),
     "audience-as-list": (
         REFUSE,
         "identity.not_bound",
         lambda c, d: setattr(c, "sign", lambda k: d.ISSUERS["github"].token({**k, "aud": [k["aud"]]})),
     ),
-    "old-token": (REFUSE, "identity.expired", lambda c, d: c.claims.update(iat=d.NOW - 90_000, nbf=d.NOW - 90_300, exp=d.NOW - 89_000)),
+    "old-token": (
+        REFUSE,
+        "identity.expired",
+        lambda c, d: c.claims.update(iat=d.NOW - 90_000, nbf=d.NOW - 90_300, exp=d.NOW - 89_000),
+    ),
     "token-of-tomorrow": (REFUSE, "identity.expired", lambda c, d: c.claims.update(iat=d.NOW + 900, exp=d.NOW + 999)),
     "issued-after-its-end": (REFUSE, "identity.expired", lambda c, d: c.claims.update(exp=c.issued - 1)),
     "finished-after-the-token": (
@@ -275,23 +353,51 @@ BROKEN_PARTS = {
         lambda c, d: c.statements[0]["predicate"]["buildDefinition"]["externalParameters"].update(pullRequest=4711),
     ),
     # gate 1 and 2
-    "credential-store": (REFUSE, "secrets.reachable", lambda c, d: c.sandbox["probe"].update(readable_credential_stores=["~/.aws"])),
-    "credential-variable": (REFUSE, "secrets.reachable", lambda c, d: c.sandbox["probe"].update(credential_env_names=["DB_URL"])),
+    "credential-store": (
+        REFUSE,
+        "secrets.reachable",
+        lambda c, d: c.sandbox["probe"].update(readable_credential_stores=["~/.aws"]),
+    ),
+    "credential-variable": (
+        REFUSE,
+        "secrets.reachable",
+        lambda c, d: c.sandbox["probe"].update(credential_env_names=["DB_URL"]),
+    ),
     "no-report": (REFUSE, "secrets.reachable", lambda c, d: c.extra.update({"sandbox.json": None})),
     "secret-in-recorded-output": (REFUSE, "secrets.reachable", lambda c, d: c.sandbox.update(outputs=[secret("out")])),
     "people-in-prompt-pack": (REFUSE, "pii.in_change", lambda c, d: c.sandbox.update(prompt_pack=[CARDS])),
-    "secret-in-log-file": (REFUSE, "secrets.reachable", lambda c, d: c.extra.update({"logs/run.txt": secret("log").encode()})),
+    "secret-in-log-file": (
+        REFUSE,
+        "secrets.reachable",
+        lambda c, d: c.extra.update({"logs/run.txt": secret("log").encode()}),
+    ),
     "no-allowlist": (REFUSE, "egress.no_allowlist", lambda c, d: c.sandbox["egress"].pop("allowlist")),
     "empty-allowlist": (REFUSE, "egress.no_allowlist", lambda c, d: c.sandbox["egress"].update(allowlist=[])),
     "star": (REFUSE, "egress.too_wide", lambda c, d: c.sandbox["egress"].update(allowlist=["*"])),
     "range": (REFUSE, "egress.too_wide", lambda c, d: c.sandbox["egress"].update(allowlist=["0.0.0.0/0:443"])),
-    "other-host": (REFUSE, "egress.too_wide", lambda c, d: c.sandbox["egress"]["allowlist"].append("paste.example.net:443")),
-    "metadata-attempt": (REFUSE, "egress.violation", lambda c, d: c.sandbox["egress"].update(denied=["169.254.169.254:80"])),
+    "other-host": (
+        REFUSE,
+        "egress.too_wide",
+        lambda c, d: c.sandbox["egress"]["allowlist"].append("paste.example.net:443"),
+    ),
+    "metadata-attempt": (
+        REFUSE,
+        "egress.violation",
+        lambda c, d: c.sandbox["egress"].update(denied=["169.254.169.254:80"]),
+    ),
     "wrote-outside": (REFUSE, "files.outside", lambda c, d: c.sandbox.update(files={"writes_outside": ["~/.bashrc"]})),
     # gate 3
-    "ci-failed": (REFUSE, "ci.failed", lambda c, d: c.statements[1]["predicate"].update(result="FAILED", failedTests=["unit"])),
+    "ci-failed": (
+        REFUSE,
+        "ci.failed",
+        lambda c, d: c.statements[1]["predicate"].update(result="FAILED", failedTests=["unit"]),
+    ),
     "ci-warned": (REFUSE, "ci.failed", lambda c, d: c.statements[1]["predicate"].update(result="WARNED")),
-    "ci-ran-no-test": (REFUSE, "ci.not_run", lambda c, d: c.statements[1]["predicate"].update(passedTests=["secret-scan"])),
+    "ci-ran-no-test": (
+        REFUSE,
+        "ci.not_run",
+        lambda c, d: c.statements[1]["predicate"].update(passedTests=["secret-scan"]),
+    ),
     "ci-result-missing": (REFUSE, "ci.not_run", lambda c, d: c.statements.pop(1)),
     "statement-of-other-commit": (
         REFUSE,
@@ -314,21 +420,45 @@ BROKEN_PARTS = {
         "digest.format",
         lambda c, d: c.promo.update(sandbox_artifact_sha256=c.promo["sandbox_artifact_sha256"].upper()),
     ),
-    "digest-invented": (REFUSE, "digest.mismatch", lambda c, d: c.promo.update(trusted_ci_artifact_sha256=hashlib.sha256(b"x").hexdigest())),
+    "digest-invented": (
+        REFUSE,
+        "digest.mismatch",
+        lambda c, d: c.promo.update(trusted_ci_artifact_sha256=hashlib.sha256(b"x").hexdigest()),
+    ),
     "base-pinned": (REFUSE, "sha.not_parent", lambda c, d: c.promo.update(git_sha=c.shop.base)),
     "short-id": (REFUSE, "sha.format", lambda c, d: c.promo.update(git_sha=c.content[:12])),
     "long-id": (REFUSE, "sha.format", lambda c, d: c.promo.update(git_sha=c.content + "0" * 24)),
     "no-evidence": (REFUSE, "evidence.stale", lambda c, d: setattr(c, "entry", {})),
-    "evidence-link": (REFUSE, "evidence.not_a_file", lambda c, d: setattr(c, "entry", {"promotion.json": ("120000", b"flags.json")})),
-    "evidence-executable": (REFUSE, "evidence.not_a_file", lambda c, d: setattr(c, "entry", {"promotion.json": ("100755", d.text(c.promo))})),
-    "evidence-in-other-case": (REFUSE, "evidence.stale", lambda c, d: setattr(c, "entry", {"Promotion.json": d.text(c.promo)})),
+    "evidence-link": (
+        REFUSE,
+        "evidence.not_a_file",
+        lambda c, d: setattr(c, "entry", {"promotion.json": ("120000", b"flags.json")}),
+    ),
+    "evidence-executable": (
+        REFUSE,
+        "evidence.not_a_file",
+        lambda c, d: setattr(c, "entry", {"promotion.json": ("100755", d.text(c.promo))}),
+    ),
+    "evidence-in-other-case": (
+        REFUSE,
+        "evidence.stale",
+        lambda c, d: setattr(c, "entry", {"Promotion.json": d.text(c.promo)}),
+    ),
     "evidence-and-code": (
         REFUSE,
         "sha.content_after_pin",
         lambda c, d: setattr(c, "entry", {"promotion.json": d.text(c.promo), "services/cart/app.py": b"x\n"}),
     ),
-    "key-twice": (REFUSE, "evidence.malformed", lambda c, d: setattr(c, "promo", d.text(c.promo)[:-2] + b',"owner":"@noor"}')),
-    "byte-order-mark": (REFUSE, "evidence.malformed", lambda c, d: setattr(c, "promo", b"\xef\xbb\xbf" + d.text(c.promo))),
+    "key-twice": (
+        REFUSE,
+        "evidence.malformed",
+        lambda c, d: setattr(c, "promo", d.text(c.promo)[:-2] + b',"owner":"@noor"}'),
+    ),
+    "byte-order-mark": (
+        REFUSE,
+        "evidence.malformed",
+        lambda c, d: setattr(c, "promo", b"\xef\xbb\xbf" + d.text(c.promo)),
+    ),
     "key-of-its-own": (REFUSE, "evidence.malformed", lambda c, d: c.promo.update(approved="yes")),
     "key-missing": (REFUSE, "evidence.malformed", lambda c, d: c.promo.pop("owner")),
     "null": (REFUSE, "evidence.placeholder", lambda c, d: c.promo.update(sandbox_run_id=None)),
@@ -345,10 +475,22 @@ BROKEN_PARTS = {
     "owner-not-applicable": (REFUSE, "owner.unknown", lambda c, d: c.promo.update(owner="N/A")),
     "rollback-words": (REFUSE, "rollback.not_a_command", lambda c, d: c.promo.update(rollback="ask the model")),
     "rollback-shell": (REFUSE, "rollback.not_a_command", lambda c, d: c.promo.update(rollback=d.ROLLBACK + "; true")),
-    "rollback-other-service": (REFUSE, "rollback.not_a_command", lambda c, d: c.promo.update(rollback="scripts/back pay 1")),
+    "rollback-other-service": (
+        REFUSE,
+        "rollback.not_a_command",
+        lambda c, d: c.promo.update(rollback="scripts/back pay 1"),
+    ),
     "rehearsal-missing": (REFUSE, "rollback.unproven", lambda c, d: c.statements.pop(2)),
-    "rehearsal-elsewhere": (REFUSE, "rollback.unproven", lambda c, d: c.statements[2]["predicate"].update(environment="laptop")),
-    "rehearsal-half": (REFUSE, "rollback.unproven", lambda c, d: c.statements[2]["predicate"].update(treeAfter="a" * 40)),
+    "rehearsal-elsewhere": (
+        REFUSE,
+        "rollback.unproven",
+        lambda c, d: c.statements[2]["predicate"].update(environment="laptop"),
+    ),
+    "rehearsal-half": (
+        REFUSE,
+        "rollback.unproven",
+        lambda c, d: c.statements[2]["predicate"].update(treeAfter="a" * 40),
+    ),
     "rehearsal-failed": (REFUSE, "rollback.unproven", lambda c, d: c.statements[2]["predicate"].update(exitCode=1)),
     "rehearsal-of-other-tree": (
         REFUSE,

@@ -118,8 +118,9 @@ def _configure_rehearse(parser: argparse.ArgumentParser) -> None:
         "--environment", default="staging", metavar="NAME", help="where this runs (the gate asks staging)"
     )
     parser.add_argument(
-        "--state", metavar="COMMAND", help="prints the digest of what is deployed, run before and after"
+        "--state", metavar="COMMAND", help="prints the tree id of what is deployed, run before and after"
     )
+    parser.add_argument("--deploy", metavar="COMMAND", help="brings the merged tree into that environment first")
     parser.add_argument("--out", default="rehearsal.json", metavar="FILE")
 
 

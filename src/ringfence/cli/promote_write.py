@@ -81,7 +81,13 @@ def rehearse(args: argparse.Namespace, paths: Paths) -> int:
     """Run an allowed rollback once and write down how it went; exit 1 where it did not lead back."""
     del paths
     predicate = walk_back(
-        args.repo, args.base, args.head, args.rollback, environment=args.environment, state=args.state
+        args.repo,
+        args.base,
+        args.head,
+        args.rollback,
+        environment=args.environment,
+        state=args.state,
+        deploy=args.deploy,
     )
     with open(args.out, "w", encoding="utf-8") as file:
         json.dump(predicate, file, indent=2)

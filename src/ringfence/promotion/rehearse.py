@@ -22,11 +22,14 @@ _TIMEOUT = 600
 _WHO = ("-c", "user.name=rehearsal", "-c", "user.email=rehearsal@ringfence.invalid", "-c", "commit.gpgsign=false")
 
 
-def rehearse(repo: str, base: str, head: str, command: str, *, environment: str, state: str | None) -> dict[str, Value]:
+def rehearse(
+    repo: str, base: str, head: str, command: str, *, environment: str, state: str | None, deploy: str | None = None
+) -> dict[str, Value]:
     """The predicate of a rehearsal statement. Raises PromotionError where the command is not the base's or cannot run.
 
-    ``state``: a command (words, no shell) that prints the digest of what is deployed, for rollbacks that do not move
-    the tree; it is run before and after. Without it the clone's own tree is compared.
+    ``state`` and ``deploy`` are commands of the operator (words, no shell), for rollbacks that act on a deployment: the
+    first prints the tree id of what is deployed, before and after; the second brings the merged tree there. Without
+    them the clone's own tree is compared.
     """
     base_id, head_id, argv = _resolve(repo, base, head, command)
     with tempfile.TemporaryDirectory(prefix="ringfence-rehearsal-") as folder:
@@ -36,6 +39,10 @@ def rehearse(repo: str, base: str, head: str, command: str, *, environment: str,
         before = _state(clone, state)
         _git(clone, *_WHO, "merge", "-q", "--no-ff", "-m", "rehearsal", head_id)
         merge = _git(clone, "rev-parse", "HEAD")
+        if deploy is not None and _run(clone, shlex.split(deploy)):
+            raise PromotionError(
+                "promotion-unreadable", "the deploy command failed", where=deploy[:80], remedy="mend it"
+            )
         words = [word.replace("{merge}", merge) for word in argv]
         code = _run(
             clone, [words[0], *_WHO, *words[1:]] if words[0] == "git" else [_inside(clone, words[0]), *words[1:]]

@@ -29,10 +29,9 @@ def one_screen(verdict: Verdict) -> str:
     for gate, name in enumerate(GATES):
         mine = [item for item in verdict.reasons if item.gate == gate]
         lines.append(f"gate {gate}  {name}: " + ("passed" if not mine and verdict.head else f"{len(mine)} findings"))
-        for item in mine[:8]:
-            lines.extend(_lines(item))
-        if len(mine) > 8:
-            lines.append(f"    … and {len(mine) - 8} more (--json)")
+        for code in dict.fromkeys(item.code for item in mine):
+            same = [item for item in mine if item.code == code]
+            lines.extend(_lines(same))
     if verdict.numbers:
         shown = (f"{name} {verdict.numbers.get(name, 0)}/{verdict.limits.get(cap, 0)}" for name, cap in _NUMBERS)
         lines.append("numbers: " + ", ".join(shown))
@@ -44,8 +43,13 @@ def one_screen(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def _lines(item: Finding) -> list[str]:
-    return [f"    {item.code}", f"      asked {item.asked}", f"      found {item.found}", f"      from  {item.source}"]
+def _lines(same: list[Finding]) -> list[str]:
+    """One code: asked once, the first two of what was found with where it was decided from."""
+    lines = [f"    {same[0].code}: asked {same[0].asked}"]
+    lines.extend(f"      found {item.found}  (from {item.source})" for item in same[:2])
+    if len(same) > 2:
+        lines.append(f"      … and {len(same) - 2} more of the kind (--json)")
+    return lines
 
 
 def to_sarif(verdict: Verdict) -> str:
