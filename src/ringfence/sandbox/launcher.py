@@ -5,6 +5,7 @@ is only here, and the kernel sends the rest.
 """
 
 import array
+import contextlib
 import marshal
 import os
 import socket
@@ -325,9 +326,13 @@ class Launcher:
         return box
 
     def kill_all(self, reason: str) -> None:
-        """End every running box; returns at once, each one's ``wait`` tells when it is gone."""
-        for box in list(self._boxes):
+        """End every running box and return when they are gone, or after some seconds; ``wait`` tells of each."""
+        boxes = list(self._boxes)
+        for box in boxes:
             box.kill(reason)
+        for box in boxes:
+            with contextlib.suppress(TimeoutError, BoxError):
+                box.wait(START_SECONDS)
 
     def close(self) -> None:
         """End every box and the launcher; returns when the process is gone."""

@@ -59,18 +59,11 @@ def teardown(
     work = _Work(state=os.path.realpath(state_dir), discard=frozenset(discard), dry_run=dry_run)
     if launcher is not None and not dry_run:
         launcher.kill_all("torn down")
-        _wait_for_boxes(launcher)
     _processes(work)
     _control_groups(work)
     _missions(work)
     _scratch(work)
     return TeardownReport(removed=tuple(work.removed), left=tuple(work.left), refused=tuple(work.refused))
-
-
-def _wait_for_boxes(launcher: Launcher) -> None:
-    deadline = time.monotonic() + GONE_SECONDS
-    while len(below(launcher.pid)) > 1 and time.monotonic() < deadline:
-        time.sleep(0.01)
 
 
 def orphans() -> tuple[int, ...]:

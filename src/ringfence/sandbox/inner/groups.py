@@ -32,10 +32,10 @@ class Hierarchies:
         """Remove what launchers left that were killed; gives how many folders are still there afterwards."""
         return sum(len(stale(os.path.dirname(folder), remove=True)) for folder in set(self.folders.values()))
 
-    def make(self, limits: dict[str, int]) -> "Groups":
+    def make(self) -> "Groups":
         """Groups for one more box."""
         self.count += 1
-        return Groups(self.kind, {name: f"{folder}/{self.count}" for name, folder in self.folders.items()}, limits)
+        return Groups(self.kind, {name: f"{folder}/{self.count}" for name, folder in self.folders.items()})
 
     def close(self) -> None:
         """Remove our folders; they are empty when every box has ended."""
@@ -46,12 +46,16 @@ class Hierarchies:
 class Groups:
     """The groups of one box."""
 
-    def __init__(self, kind: str, folders: dict[str, str], limits: dict[str, int]) -> None:
-        self.kind, self.limits = kind, limits
-        self.folders = folders
+    def __init__(self, kind: str, folders: dict[str, str]) -> None:
+        self.kind, self.folders = kind, folders
+        self.limits: dict[str, int] = {}
         self.frozen = False
         for folder in self._joined():
             os.mkdir(folder)
+
+    def limit(self, limits: dict[str, int]) -> None:
+        """Set the limits; nothing of the box may run before. Raises OSError."""
+        self.limits, kind = limits, self.kind
         if kind == "cgroup v2":
             self._set("memory", "memory.max", limits["memory"])
             self._set("memory", "memory.swap.max", 0, needed=False)
@@ -62,10 +66,9 @@ class Groups:
             self._set("memory", "memory.memsw.limit_in_bytes", limits["memory"], needed=False)
             self._set("pids", "pids.max", limits["processes"])
 
-    def join(self, pid: int) -> None:
-        """Put the box's first process, and so all it will ever start, under the limits. Raises OSError."""
-        for folder in self._joined():
-            _write(f"{folder}/cgroup.procs", pid)
+    def doors(self) -> list[str]:
+        """Files to which a process writes ``0`` to put itself, and all it will ever start, under the limits."""
+        return [f"{folder}/cgroup.procs" for folder in sorted(self._joined())]
 
     def _joined(self) -> set[str]:
         """Folders joined at the start; the freezer of v1 is joined when it is needed, which most boxes never do."""

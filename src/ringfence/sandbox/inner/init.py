@@ -41,14 +41,27 @@ class Stop(Exception):
         self.number = number
 
 
-def main(order: dict[str, Any], channel: int, streams: tuple[int, int, int]) -> NoReturn:
-    """Everything from the fork to the end of the box. ``streams`` become 0, 1, 2 of the command."""
+def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: list[str]) -> NoReturn:
+    """Everything from the fork to the end of the box.
+
+    ``mapped``: uid and gid to map to themselves in the user namespace this process was made in. ``groups``: files that
+    put a process into its control groups; done here, for it can take the kernel long.
+    """
     box: socket.socket | None = None
     try:
-        _take_descriptors(order, channel, streams)
+        _take_descriptors(channel, watcher)
         box = socket.socket(fileno=CHANNEL)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        # The launcher is not dumpable, which its forks inherit and which would close /proc/self; sealed again below.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1, 0, 0, 0)
         os.umask(0)
+        if mapped is not None:
+            map_self(*mapped)
+        for procs in groups:
+            _write(procs, b"0")
+        network.begin()
+        socket.sethostname("box")
+        order = _wait_for_order(box)
         _run(order, box)
     except ViewError as fault:
         _say(box, ("failed", fault.step, fault.number))
@@ -61,16 +74,30 @@ def main(order: dict[str, Any], channel: int, streams: tuple[int, int, int]) -> 
     os._exit(1)
 
 
+def _wait_for_order(box: socket.socket) -> dict[str, Any]:
+    word, descriptors, _flags, _from = socket.recv_fds(box, 16, 5)
+    if word != b"order":
+        os._exit(0)  # the launcher has ended, or does not need this one
+    paper, *streams = descriptors
+    data = bytearray()
+    while part := os.pread(paper, 1 << 20, len(data)):
+        data += part
+    order: dict[str, Any] = marshal.loads(data)  # noqa: S302  written by our own launcher
+    os.close(paper)
+    for wanted, descriptor in enumerate(streams[:3]):
+        os.dup2(descriptor, wanted)
+        os.close(descriptor)
+    order["idmap"] = streams[3] if len(streams) > 3 else -1
+    return order
+
+
 def _run(order: dict[str, Any], box: socket.socket) -> None:
     user, mapped = order["user"], order["map_user"]
-    # The launcher is not dumpable, which its forks inherit and which would close /proc/self to us; sealed again below.
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1, 0, 0, 0)
-    if mapped:
-        map_self(*user)
     _say_network(box, network.prepare(order))
-    socket.sethostname("box")
     View(order, user=user, idmap=order["idmap"]).build()
-    # The launcher has put this process into its groups when this arrives; the launcher's end gone means: end.
+    if order["idmap"] >= 0:
+        os.close(order["idmap"])
+    # With a network, somebody answers on it when this arrives; the launcher's end gone means: end.
     if box.recv(1) != b"g":
         raise Stop("the launcher went away")
     kernel.unshare(kernel.CLONE_NEWCGROUP)
@@ -97,14 +124,12 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     _live(order, box)
 
 
-def _take_descriptors(order: dict[str, Any], channel: int, streams: tuple[int, int, int]) -> None:
-    """Streams at 0, 1, 2, the channel at 3, the watcher at 4, the identity map at 5, and nothing else of the host or of another box."""
-    kept = [*streams, channel, order["watcher"]] + ([order["idmap"]] if order["idmap"] >= 0 else [])
-    for wanted, fd in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(kept)) for fd in kept]):
-        os.dup2(fd, wanted, inheritable=wanted < CHANNEL)
-    kernel.close_range(len(kept), 0x7FFFFFFF, 0)
-    if order["idmap"] >= 0:
-        order["idmap"] = WATCHER + 1
+def _take_descriptors(channel: int, watcher: int) -> None:
+    """The channel at 3, the watcher at 4, and nothing else: no descriptor of the host or of another box."""
+    kept = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, WATCHER + 1) for fd in (channel, watcher)]
+    for wanted, fd in zip((CHANNEL, WATCHER), kept, strict=True):
+        os.dup2(fd, wanted, inheritable=False)
+    kernel.close_range(WATCHER + 1, 0x7FFFFFFF, 0)
 
 
 def map_self(uid: int, gid: int) -> None:
@@ -116,7 +141,11 @@ def map_self(uid: int, gid: int) -> None:
 
 
 def _sysctl(name: str, value: bytes) -> None:
-    file = os.open(f"/proc/sys/{name}", os.O_WRONLY)
+    _write(f"/proc/sys/{name}", value)
+
+
+def _write(path: str, value: bytes) -> None:
+    file = os.open(path, os.O_WRONLY)
     try:
         os.write(file, value)
     finally:

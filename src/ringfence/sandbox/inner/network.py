@@ -32,11 +32,15 @@ def raise_loopback() -> None:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", UP_AND_RUNNING))
 
 
-def prepare(order: dict[str, Any]) -> dict[str, socket.socket]:
-    """Prepare the namespace; gives the sockets to hand out, by name. Raises OSError where it cannot be closed."""
+def begin() -> None:
+    """What every box's network has, whatever it is asked for later. Raises OSError."""
     raise_loopback()
     for name, value in SETTINGS:
         _set(name, value)
+
+
+def prepare(order: dict[str, Any]) -> dict[str, socket.socket]:
+    """Prepare the namespace; gives the sockets to hand out, by name. Raises OSError where it cannot be closed."""
     if order["network"] != "captured":
         return _closed()
     sockets = _captured()

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import marshal
 import os
+import select
 import signal
 import socket
 import struct
@@ -13,6 +14,7 @@ from typing import Any
 from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
 from ringfence.sandbox.inner.groups import Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
+from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
 
@@ -31,6 +33,8 @@ class Launcher:
         self.hierarchies = Hierarchies()
         self.hierarchies.sweep()
         self.decoys = Decoys(self.loop)
+        self.spare: Spare | None = None
+        self.map_user = os.geteuid() != 0
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
 
@@ -55,11 +59,48 @@ class Launcher:
         try:
             order["filter"] = self.filter
             order["idmap"] = self._map(order)
-            order["watcher"] = self.decoys.descriptor
-            groups = self.hierarchies.make(order["limits"])
-            self.wards.add(Ward(self.loop, channel, order, streams, groups=groups, decoys=self.decoys, gone=self.wards.discard))
+            spare = self._take_spare(map_user=order["map_user"])
+            self.wards.add(
+                Ward(
+                    self.loop,
+                    channel,
+                    order,
+                    streams,
+                    spare=spare,
+                    decoys=self.decoys,
+                    gone=self.wards.discard,
+                    on_start=self._refill,
+                )
+            )
         except OSError as fault:
             _refuse(channel, fault)
+
+    def _take_spare(self, *, map_user: bool) -> Spare:
+        """The one that waits, if it is of the right kind and still alive; else a new one."""
+        spare, self.spare = self.spare, None
+        if spare is not None and spare.map_user == map_user and not _ended(spare.pidfd):
+            return spare
+        if spare is not None:
+            spare.drop()
+        self.map_user = map_user
+        return Spare(self.hierarchies, self.decoys.descriptor, map_user=map_user)
+
+    def _refill(self) -> None:
+        """Begin the next box, when the last one no longer needs the processor for its start."""
+        if self.spare is None:
+            try:
+                self.spare = Spare(self.hierarchies, self.decoys.descriptor, map_user=self.map_user)
+            except OSError:
+                return  # the next order tries again, and tells
+
+    def close(self) -> None:
+        """End every box and leave nothing."""
+        for ward in list(self.wards):
+            ward.kill("the supervisor went away")
+            ward.abandon()
+        if self.spare is not None:
+            self.spare.drop()
+        self.hierarchies.close()
 
     def _map(self, order: dict[str, Any]) -> int:
         if order["map_user"] or order["owner"] is None:
@@ -68,6 +109,12 @@ class Launcher:
         if key not in self.maps:
             self.maps[key] = idmap.make(order["owner"], order["user"])
         return self.maps[key]
+
+
+def _ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _read_order(channel: int) -> dict[str, Any]:
@@ -126,10 +173,7 @@ def main(arguments: list[str]) -> int:
     gc.disable()
     control.send(b"ready")
     launcher.loop.run()
-    for ward in list(launcher.wards):
-        ward.kill("the supervisor went away")
-        ward.abandon()
-    launcher.hierarchies.close()
+    launcher.close()
     return 0
 
 

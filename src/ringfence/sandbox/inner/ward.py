@@ -9,18 +9,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ringfence.sandbox.inner import init, kernel
 from ringfence.sandbox.inner.disk import DiskWatch
-from ringfence.sandbox.inner.groups import Groups
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
+from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
-ALL_NAMESPACES = (
-    kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
-)
 BUILD_SECONDS = 20.0
 FLUSH_SECONDS = 30.0
 POLL_SECONDS = 0.25
@@ -38,9 +34,10 @@ class Ward:
         order: dict[str, Any],
         streams: list[int],
         *,
-        groups: Groups,
+        spare: Spare,
         decoys: Decoys,
         gone: Callable[["Ward"], None],
+        on_start: Callable[[], None],
     ) -> None:
         self.loop, self.order, self.gone = loop, order, gone
         self.channel = channel
@@ -49,6 +46,7 @@ class Ward:
         self.record = Record()
         self.calls: Calls | None = None
         self.decoys = decoys
+        self.on_start = on_start
         self.refusals: Refusals | None = None
         self.logged = False
         self.output: Output | None = None
@@ -58,26 +56,22 @@ class Ward:
         self.end: tuple[int | None, int | None, str] | None = None
         self.failure: tuple[str, int] | None = None
         self.started = self.dead = self.paused = self.finished = False
-        self.joined = self.connected = False
+        self.connected = False
         self.abi = 0
         self.begun = time.monotonic()
-        self.groups = groups
+        self.groups = spare.groups
         self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
-        self._fork(streams)
+        self._begin(spare, streams)
 
-    def _fork(self, streams: list[int]) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def _begin(self, spare: Spare, streams: list[int]) -> None:
+        self.box, self.pid, self.pidfd, self.streams = spare.box, spare.pid, spare.pidfd, streams
         inward, outward, errors = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
-        flags = ALL_NAMESPACES | kernel.SIGCHLD | (kernel.CLONE_NEWUSER if self.order["map_user"] else 0)
-        self.pid = kernel.clone(flags, 0, 0, 0, 0)
-        if self.pid == 0:
-            init.main(self.order, theirs.fileno(), (inward[0], outward[1], errors[1]))
-        self.box = ours
-        theirs.close()
+        try:
+            spare.order(self.order, (inward[0], outward[1], errors[1]))
+        except OSError as fault:
+            self.failure = (f"begin: {fault.filename or 'its first process is gone'}", fault.errno or 0)
         for descriptor in (inward[0], outward[1], errors[1]):
             os.close(descriptor)
-        self.pidfd = os.pidfd_open(self.pid)
-        self.streams = streams
         if self.order["pty"]:
             for descriptor in (inward[1], outward[0], errors[0]):
                 os.close(descriptor)  # the terminal comes from inside the box
@@ -85,23 +79,20 @@ class Ward:
             self.input = Input(self.loop, streams[0], inward[1])
             capped = Capped(self.order["limits"]["output"])
             self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
-        self.loop.watch(ours.fileno(), READ, self._hear)
+        self.loop.watch(self.box.fileno(), READ, self._hear)
         self.loop.watch(self.pidfd, READ, lambda _events: self._died())
         os.set_blocking(self.channel, False)
         self.loop.watch(self.channel, READ, self._obey)
-        try:
-            self.groups.join(self.pid)
-            self.joined = True
-            self._go_on()
-        except OSError as fault:
-            self.failure = (f"limits: {fault.filename or ''}", fault.errno or 0)
-            self._end_it()
         self.loop.after(BUILD_SECONDS, self._late)
+        if self.failure is not None:
+            self._end_it()
+        else:
+            self._go_on()
 
     def _go_on(self) -> None:
-        """Let init start the command, once it is under its limits and, with a network, somebody answers there."""
-        if self.joined and (self.connected or self.order["network"] != "captured"):
-            self.box.send(b"g")
+        """Let init start the command: at once, or with a network when somebody answers there."""
+        if self.connected or self.order["network"] != "captured":
+            self._to_init(b"g")
 
     def tell(self, *message: Any) -> None:
         """One frame to the supervisor."""
@@ -135,6 +126,7 @@ class Ward:
                 self.started = True
                 self.tell("started", self.pid)
                 self._arm()
+                self.loop.after(0, self.on_start)
             case "failed":
                 self.failure = (message[1], message[2])
             case "stopped":
