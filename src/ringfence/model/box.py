@@ -83,6 +83,9 @@ class Layer:
     path would delete what the box never saw."""
     replaced: tuple[tuple[str, bytes], ...] = ()
     """Relative path and the content seen instead, as ``.git/config`` without its credentials. Also in ``middle``."""
+    beside: tuple["Layer", ...] = ()
+    """Further overlays that belong to this one, mounted with it: the git directory of a linked worktree or a submodule,
+    which lies outside the worktree. They have no ``beside`` of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ringfence.model.box import Layer
 from ringfence.model.call import FileAccess, FileAction, ToolCall
 from ringfence.model.decision import Decision, Place, Reason
 from ringfence.model.ids import CallId, MissionId, RuleId, Sha256
@@ -23,7 +22,11 @@ GIT = {
     "GIT_COMMITTER_NAME": "A",
     "GIT_COMMITTER_EMAIL": "a@example.org",
 }
-MOUNT = 'mount -t overlay overlay -o "lowerdir=$LOWER,upperdir=$UPPER,workdir=$WORK,userxattr" "$TARGET" && cd "$TARGET" && '
+MOUNT = (
+    "i=0; while [ $i -lt $COUNT ]; do L=LOWER$i U=UPPER$i W=WORK$i; "
+    'mount -t overlay overlay -o "lowerdir=${!L},upperdir=${!U},workdir=${!W},userxattr" "${!L}"; i=$((i+1)); done; '
+    'cd "$TARGET"; '
+)
 
 
 @dataclass
@@ -71,7 +74,9 @@ class Bench:
     def box(self, script: str, *, mission: MissionId | None = None, check: bool = True) -> str:
         """Run a shell script with the layer mounted over the worktree, as a box would."""
         layer = self.tree.layer(mission or self.mission)
-        env = {**GIT, "LOWER": layer.lower, "UPPER": layer.upper, "WORK": layer.work, "TARGET": layer.target}
+        env = {**GIT, "TARGET": layer.target, "COUNT": str(1 + len(layer.beside))}
+        for number, one in enumerate((layer, *layer.beside)):
+            env |= {f"LOWER{number}": one.lower, f"UPPER{number}": one.upper, f"WORK{number}": one.work}
         done = subprocess.run(
             ["unshare", "-Urm", "--propagation", "private", "bash", "-euc", MOUNT + "{\n" + script + "\n}"],
             env=env,
@@ -92,7 +97,7 @@ class Bench:
 
     def commit(self, **options):
         folder = f"{self.tree._state}/missions/{self.mission}"
-        return self.tree.commit(layer_in(folder, self.root), self.rules, now=1, **options)
+        return self.tree.commit(self.tree._layer(folder), self.rules, now=1, **options)
 
     def read(self, path: str) -> str:
         with open(f"{self.root}/{path}", encoding="utf-8", errors="surrogateescape") as stream:
@@ -129,17 +134,6 @@ class Bench:
                     content = None
                 found[os.path.relpath(path, self.root)] = (info.st_mode, content)
         return found
-
-
-def layer_in(folder: str, root: str) -> Layer:
-    info = os.stat(root)
-    return Layer(
-        lower=root,
-        upper=f"{folder}/upper",
-        work=f"{folder}/work",
-        target=root,
-        owner=(info.st_uid, info.st_gid),
-    )
 
 
 @pytest.fixture

@@ -13,7 +13,24 @@ from ringfence.sandbox.worktree.ignore import MAX_BYTES, is_ignored, parse
 from ringfence.sandbox.worktree.tracked import Tracked
 
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-PIECES = ["a", "b", "ab", "*", "**", "?", "[ab]", "[!a]", "[a-c]", "x.y", "*.y", "\\*", "\\!", "a b", "[[:alpha:]]", "é"]
+PIECES = [
+    "a",
+    "b",
+    "ab",
+    "*",
+    "**",
+    "?",
+    "[ab]",
+    "[!a]",
+    "[a-c]",
+    "x.y",
+    "*.y",
+    "\\*",
+    "\\!",
+    "a b",
+    "[[:alpha:]]",
+    "é",
+]
 NAMES = ["a", "b", "ab", "ba", "x.y", "abc", "*", "!", "a b", "é", "z"]
 
 pattern = st.builds(
@@ -107,7 +124,9 @@ def test_the_index_names_what_git_tracks(tmp_path, version):
     git = ["git", "-c", f"index.version={version}"]
     subprocess.run([*git, "add", "-A"], cwd=tmp_path, env=ENV, check=True, timeout=60)
     if version == "3":
-        subprocess.run([*git, "update-index", "--skip-worktree", "a", "x/y.txt"], cwd=tmp_path, env=ENV, check=True, timeout=60)
+        subprocess.run(
+            [*git, "update-index", "--skip-worktree", "a", "x/y.txt"], cwd=tmp_path, env=ENV, check=True, timeout=60
+        )
     tracked = Tracked((tmp_path / ".git" / "index").read_bytes())
     for name in names:
         assert tracked.covers(name.encode(), directory=False), name

@@ -7,107 +7,35 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ringfence.model.call import FileAction, ToolCall
-from ringfence.model.ports import Decider
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import layers, state
-from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, covers
+from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
+from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
-from ringfence.sandbox.worktree.guard import protection
+from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, RefItem, item_of
 from ringfence.sandbox.worktree.journal import packed_identity
-from ringfence.sandbox.worktree.judge import OVERLAP, PIECE
-from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected, Touched
+from ringfence.sandbox.worktree.judge_history import HistoryJudge
+from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected
 from ringfence.sandbox.worktree.refs import Move, Refs, Unreadable, layer_refs, moves, real_refs
 from ringfence.sandbox.worktree.repository import Repository
 from ringfence.sandbox.worktree.staged_index import move_index
-
-BUNDLE = "ringfence.bundle"
-_MAX_BASES = 400
-_LINK, _SUBMODULE = 0o120000, 0o160000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefItem:
-    """One branch, tag or HEAD in a report. ``old`` and ``new`` are object ids, or a branch name for HEAD; None is absent."""
-
-    name: str
-    old: str | None
-    new: str | None
-    tier: Tier
-    rule: str
-    reason: str
-    kept: str = ""
-    """For a conflict: the ref under which the real repository keeps the mission's commits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryReport:
-    """What became of the commits a mission made."""
-
-    moved: tuple[RefItem, ...] = ()
-    held: tuple[RefItem, ...] = ()
-    refused: tuple[RefItem, ...] = ()
-    conflicts: tuple[RefItem, ...] = ()
-    told_before: int = 0
-    """Refusals left out here because an earlier report named them."""
-    index: str = ""
-    """Why the index did not follow; empty when it did, or did not have to."""
-
-    @property
-    def clean(self) -> bool:
-        """Nothing was held, refused or in conflict."""
-        return not (self.held or self.refused or self.conflicts or self.told_before)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BundleRequest:
-    """The command to run in a box over the same layer, before the gate. Its exit status does not matter."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    lands: str
-    """Where the file appears in the box; the gate reads it out of the layer."""
-
-
-def bundle_request(root: str, real: Refs) -> BundleRequest:
-    """The bundle of everything the box's branches, tags and HEAD have beyond the real repository's."""
-    bases = sorted(set(real.names.values()) | ({real.head} if not real.head.startswith("refs/") else set()))[
-        :_MAX_BASES
-    ]
-    lands = f"{root}/.git/{BUNDLE}"
-    settings = (
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "gc.auto=0",
-        "-c",
-        "pack.threads=1",
-    )
-    refs = ("--branches", "--tags", "HEAD", *(("--not", *bases) if bases else ()))
-    return BundleRequest(argv=("git", *settings, "bundle", "create", "-q", lands, *refs), cwd=root, lands=lands)
 
 
 @dataclass(slots=True, kw_only=True)
 class Taking:
     """One taking-over. Descriptors are the caller's; ``folder`` is the mission's."""
 
-    root: str
     repository: Repository
     owner: tuple[int, int]
     folder: str
-    upper: int
-    lower: int
+    side: GitSide
     common: int
     directory: int
     record: state.LayerState
-    decider: Decider | None
-    hides: Callable[[str], bool]
-    approved: frozenset[str]
+    judge: HistoryJudge
     _lists: dict[str, list[RefItem]] = field(
         default_factory=lambda: {"moved": [], "held": [], "refused": [], "conflicts": []}
     )
@@ -125,7 +53,7 @@ class Taking:
     def _take(self, internal: list[Change]) -> HistoryReport:
         try:
             real = real_refs(self.common, self.directory)
-            wanted = layer_refs(real, self.upper, internal)
+            wanted = layer_refs(real, self.side, internal)
         except Unreadable as answer:
             self._refuse("HEAD", None, None, str(answer))
             return self._report("")
@@ -144,18 +72,18 @@ class Taking:
             index = ""
         finally:
             store.remove()
-        layers.drop(self.upper, f".git/{BUNDLE}")
+        layers.drop(self.side.upper, self.side.physical(f".git/{BUNDLE}"))
         self._settle(internal, real_refs(self.common, self.directory), wanted)
         return self._report(index)
 
     def _carry_out(self, store: Quarantine, real: Refs, wanted: Refs, todo: tuple[Move, ...]) -> str:
-        store.index_bundle(self.upper, f".git/{BUNDLE}")
+        store.index_bundle(self.side.upper, self.side.physical(f".git/{BUNDLE}"))
         tips = [(move.name, move.new) for move in todo if move.new is not None]
         if not wanted.head.startswith("refs/"):
             tips.append(("HEAD", wanted.head))
         known = [*real.names.values(), *([real.head] if not real.head.startswith("refs/") else [])]
         store.check_tips(tips, known)
-        judged = [self._judge(store, move, known) for move in todo]
+        judged = [self.judge.judge(store, move, known) for move in todo]
         good = [move for move, item in zip(todo, judged, strict=True) if item.tier is Tier.ALLOW]
         for move, item in zip(todo, judged, strict=True):
             if item.tier is not Tier.ALLOW:
@@ -195,49 +123,6 @@ class Taking:
             finally:
                 store.remove()
 
-    def _judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
-        item = RefItem(
-            name=move.name,
-            old=move.old,
-            new=move.new,
-            tier=Tier.ALLOW,
-            rule="gate/history",
-            reason="every path is allowed",
-        )
-        if move.new is None:
-            return item
-        touched = list(dict.fromkeys(store.touched(move.new, known)))
-        contents = store.blobs(t.blob for t in touched if not t.deleted and t.mode != _SUBMODULE)
-        for one in touched:
-            tier, rule, because = self._judge_path(one, contents.get(one.blob, b""))
-            if tier is Tier.ASK and (covers(self.approved, one.path) or move.name in self.approved):
-                continue
-            if tier > item.tier:
-                item = replace(item, tier=tier, rule=rule, reason=f"a commit touches {one.path!r}: {because}")
-        return item
-
-    def _judge_path(self, one: Touched, content: bytes) -> tuple[Tier, str, str]:
-        guarded = protection(one.path)
-        if guarded is not None and guarded.tier is Tier.DENY:
-            return guarded.tier, guarded.rule, guarded.because
-        if self.hides(one.path):
-            return Tier.DENY, "gate/hidden", "the policy hides this path from the box"
-        if one.mode == _LINK and _leads_out(one.path, os.fsdecode(content)):
-            return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
-        action = FileAction.DELETE if one.deleted else FileAction.WRITE
-        worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")
-        if self.decider is None:
-            return Tier.DENY, "gate/history", "nobody is there to decide"
-        for piece in [""] if one.deleted else _pieces(content):
-            text = None if one.deleted else piece
-            decision = self.decider.decide(
-                ToolCall.file(action, f"{self.root.rstrip('/')}/{one.path}", cwd=self.root, content=text)
-            )
-            if decision.tier > worst[0]:
-                reason = decision.deciding[0]
-                worst = (decision.tier, reason.rule, reason.because)
-        return worst
-
     def _judge_head(self, store: Quarantine, real: Refs, wanted: Refs, good: list[Move], known: list[str]) -> bool:
         if wanted.head == real.head:
             return False
@@ -247,7 +132,7 @@ class Taking:
             if not fine and oid is not None:
                 self._refuse("HEAD", real.head, wanted.head, f"{wanted.head} itself was not taken")
             return fine or oid is None
-        item = self._judge(store, Move(name="HEAD", old=real.head, new=wanted.head), known)
+        item = self.judge.judge(store, Move(name="HEAD", old=real.head, new=wanted.head), known)
         if item.tier is not Tier.ALLOW:
             self._put("held" if item.tier is Tier.ASK else "refused", item)
         return item.tier is Tier.ALLOW
@@ -270,7 +155,7 @@ class Taking:
         if not answer.ok:
             self._keep_aside(move, answer.error)
             return
-        self._put("moved", _item(move, Tier.ALLOW, "gate/history", "every path is allowed"))
+        self._put("moved", item_of(move, Tier.ALLOW, "gate/history", "every path is allowed"))
 
     def _base(self, move: Move, real: Refs) -> str | None:
         """The value the mission started from: remembered, or the present one if nobody touched the ref since the mount."""
@@ -295,7 +180,7 @@ class Taking:
             git = Git(directory=self.repository.directory, owner=self.owner)
             answer = git.run("update-ref", "--stdin", given=f"update {kept} {move.new}\n".encode())
             kept = kept if answer.ok else ""
-        item = _item(move, Tier.ALLOW, "gate/conflict", why)
+        item = item_of(move, Tier.ALLOW, "gate/conflict", why)
         self._put("conflicts", replace(item, kept=kept))
 
     def _move_head(self, real: Refs, wanted: Refs) -> None:
@@ -303,7 +188,7 @@ class Taking:
         move = Move(name="HEAD", old=real.head, new=wanted.head)
         blocked = wanted.head.startswith("refs/") and any(i.name == wanted.head for i in self._lists["conflicts"])
         if blocked or self._touched_since(self.directory, "HEAD"):
-            self._put("conflicts", _item(move, Tier.ALLOW, "gate/conflict", "someone else moved it meanwhile"))
+            self._put("conflicts", item_of(move, Tier.ALLOW, "gate/conflict", "someone else moved it meanwhile"))
             return
         note = ("-m", f"ringfence: mission {os.path.basename(self.folder)}")
         if wanted.head.startswith("refs/"):
@@ -311,7 +196,7 @@ class Taking:
         else:
             answer = git.run("update-ref", *note, "--no-deref", "HEAD", wanted.head)
         if answer.ok:
-            self._put("moved", _item(move, Tier.ALLOW, "gate/history", "the branch is allowed"))
+            self._put("moved", item_of(move, Tier.ALLOW, "gate/history", "the branch is allowed"))
         else:
             self._refuse("HEAD", real.head, wanted.head, answer.error)
 
@@ -324,13 +209,13 @@ class Taking:
             name = change.path.removeprefix(".git/")
             lock = name.endswith(".lock")
             if change.node is Node.DIRECTORY:
-                layers.drop_empty(self.upper, change.path)
+                layers.drop_empty(self.side.upper, self.side.physical(change.path))
             elif lock or (done and _settled(name, other=other, index=not self._work_staged(real, wanted))):
-                layers.expose(self.upper, self.lower, change.path)
+                layers.expose(self.side.upper, self.side.lower, self.side.physical(change.path))
         if done:
             self.record.refs = {}
         self.record.index = packed_identity(self.directory, "index")
-        layers.prune(self.upper, self.lower, [c.path for c in internal])
+        layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
     def _work_staged(self, real: Refs, wanted: Refs) -> bool:
         """Whether the layer's index may hold work staged but not committed that still fits the real repository."""
@@ -343,7 +228,7 @@ class Taking:
     def _refuse(self, name: str, old: str | None, new: str | None, why: str) -> None:
         move = Move(name=name, old=old, new=new)
         self._remember(move)
-        self._put("refused", _item(move, Tier.DENY, "gate/history", why))
+        self._put("refused", item_of(move, Tier.DENY, "gate/history", why))
 
     def _put(self, kind: str, item: RefItem) -> None:
         """File an item; a refusal that an earlier report named already is only counted."""
@@ -364,10 +249,6 @@ class Taking:
             told_before=self._told,
             index=index,
         )
-
-
-def _item(move: Move, tier: Tier, rule: str, reason: str) -> RefItem:
-    return RefItem(name=move.name, old=move.old, new=move.new, tier=tier, rule=rule, reason=reason)
 
 
 def _other_ref(path: str) -> bool:
@@ -396,21 +277,7 @@ def _settled(name: str, *, other: bool, index: bool) -> bool:
     )
 
 
-def _leads_out(path: str, target: str) -> bool:
-    where = os.path.normpath(os.path.join("/", "root", os.path.dirname(path), target))
-    return (
-        target.startswith("/")
-        or not (where + "/").startswith("/root/")
-        or protection(where.removeprefix("/root/")) is not None
-    )
-
-
-def _pieces(content: bytes) -> list[str]:
-    starts = range(0, max(1, len(content)), PIECE)
-    return [content[max(0, at - OVERLAP) : at + PIECE].decode("utf-8", "replace") for at in starts]
-
-
-def pending(changes: tuple[Change, ...]) -> bool:
+def pending(changes: Iterable[Change]) -> bool:
     """Whether the layer holds ref files that differ, so that a bundle is worth making."""
     names = [c.path.removeprefix(".git/") for c in changes if c.internal and c.kind is not ChangeKind.SAME]
     return any(n in {"HEAD", "packed-refs"} or n.startswith(("refs/heads/", "refs/tags/")) for n in names)

@@ -82,6 +82,8 @@ def _pattern(line: bytes) -> Pattern | None:
 
 
 def _translate(glob: bytes) -> bytes:
+    if glob == b"**":
+        return b"(?s).*"
     out = bytearray(b"(?s)")
     at = 0
     if glob.startswith(b"**/"):

@@ -143,7 +143,7 @@ class Journal:
                 return _chmod_back(fd, name, step, now)
             if same(now, before):
                 return None
-            ours = now is None if step.verb == "remove" else now is not None and now.same_content(after)
+            ours = same(now, None if step.verb == "remove" else after)
             if not ours:
                 return False
             if before is None:

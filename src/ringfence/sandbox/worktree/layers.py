@@ -27,11 +27,14 @@ def make_upper(folder: str, root: str, carried: str) -> None:
             os.rename(carried, upper)
         os.makedirs(upper, exist_ok=True)
         _fit(upper, root)
-    if not os.path.isdir(f"{folder}/work"):
-        os.makedirs(f"{folder}/work")
-        if os.geteuid() == 0:
-            info = os.stat(root)
-            os.chown(f"{folder}/work", info.st_uid, info.st_gid)
+    make_like(f"{folder}/work", root)
+
+
+def make_like(path: str, like: str) -> None:
+    """Make a folder, if need be, with the mode and owner of another."""
+    if not os.path.isdir(path):
+        os.makedirs(path)
+        _fit(path, like)
 
 
 def mend(folder: str, root: str) -> None:

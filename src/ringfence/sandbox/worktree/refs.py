@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
+from ringfence.sandbox.worktree.git_side import GitSide
 
 MAX_REFS = 20_000
 _MAX_FILE = 4 * 1024 * 1024
@@ -59,7 +60,7 @@ def real_refs(common: int, directory: int) -> Refs:
     return Refs(_head(_read(directory, "HEAD")), loose, _packed(_read(common, "packed-refs")))
 
 
-def layer_refs(real: Refs, upper: int, changes: Iterable[Change]) -> Refs:
+def layer_refs(real: Refs, side: GitSide, changes: Iterable[Change]) -> Refs:
     """The refs as the layer's git sees them: ``real`` with the layer's ref files laid over. Raises Unreadable."""
     head, loose, packed = real.head, dict(real.loose), real.packed
     for change in changes:
@@ -70,15 +71,15 @@ def layer_refs(real: Refs, upper: int, changes: Iterable[Change]) -> Refs:
         if change.fault:
             raise Unreadable(f"{name}: {change.fault}")
         if name == "HEAD":
-            head = _head(None if gone else _read(upper, change.path))
+            head = _head(None if gone else _read(side.upper, side.physical(change.path)))
         elif name == "packed-refs":
-            packed = {} if gone else _packed(_read(upper, change.path))
+            packed = {} if gone else _packed(_read(side.upper, side.physical(change.path)))
         elif change.node is Node.DIRECTORY or name.endswith(".lock"):
             continue
         elif gone:
             loose.pop(name, None)
         else:
-            loose[_name(name)] = _value(_read(upper, change.path), name)
+            loose[_name(name)] = _value(_read(side.upper, side.physical(change.path)), name)
     if len(loose) + len(packed) > MAX_REFS:
         raise Unreadable(f"more than {MAX_REFS} branches and tags")
     return Refs(head, loose, packed)

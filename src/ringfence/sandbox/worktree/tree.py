@@ -6,7 +6,6 @@ This is what the supervisor calls. Nothing here decides: the policy is asked thr
 import contextlib
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 
 from ringfence.model.box import Layer
@@ -18,9 +17,14 @@ from ringfence.sandbox.worktree import history, journal, layers, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
+from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
+from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
+from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.lock import RepositoryLock
+from ringfence.sandbox.worktree.movable import copy_up
+from ringfence.sandbox.worktree.opening import opened, opened_taking, read_small
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository
 from ringfence.sandbox.worktree.staged_index import recover_index
@@ -90,6 +94,7 @@ class Worktree:
         folder = self._folder(mission)
         with self.lock():
             layers.make_upper(folder, self.root, self._carried)
+            self._make_beside(folder)
             info = os.stat(self.root)
             record = state.load(folder) or state.LayerState(
                 root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino
@@ -99,6 +104,22 @@ class Worktree:
             record.stamp()
             state.store(folder, record)
         return self._layer(folder)
+
+    def make_movable(self, layer: Layer, paths: Iterable[str], *, limit: int = 64 * 1024 * 1024) -> tuple[str, ...]:
+        """Copy folders up whole, so that ``git mv FOLDER`` and a bare rename work on them in the next box.
+
+        Paths that are no folder, lie outside, are in the layer already or hold more than ``limit`` bytes are left as
+        they are. Gives the ones that were copied. Call it between ``layer`` and the mount.
+        """
+        done = []
+        with self.lock(), self._opened(layer) as (upper, lower):
+            layers.assert_not_mounted(layer.upper)
+            for path in paths:
+                clean = os.path.normpath(path)
+                usable = not clean.startswith(("/", "..", ".git/")) and clean not in {".", ".git"}
+                if usable and copy_up(upper, lower, clean, self._hides, limit=limit, files=20_000):
+                    done.append(clean)
+        return tuple(done)
 
     def look(self, mission: MissionId) -> Layer:
         """The mission's layer for looking, committing or discarding: unlike ``layer``, no mount is about to follow."""
@@ -110,22 +131,25 @@ class Worktree:
         with self.lock():
             self._record(folder)
             layers.make_upper(folder, self.root, f"{folder}/none")
+            self._make_beside(folder)
         return self._layer(folder)
 
     def _layer(self, folder: str) -> Layer:
         info = os.stat(self.root)
+        beside = () if self.repository is None or self.repository.inside else (beside_layer(folder, self.repository),)
         return Layer(
             lower=self.root,
             upper=f"{folder}/upper",
             work=f"{folder}/work",
             target=self.root,
             owner=(info.st_uid, info.st_gid),
+            beside=beside,
         )
 
     def changes(self, layer: Layer) -> tuple[Change, ...]:
         """Every difference of the layer from the real tree. Ignored folders are one change each; git's own files are marked."""
         with self.lock(), self._opened(layer) as (upper, lower):
-            return tuple(c for c in self._walk().changes(upper, lower) if c.kind is not ChangeKind.SAME)
+            return tuple(c for c in self._changes(layer, upper, lower) if c.kind is not ChangeKind.SAME)
 
     def diff(self, layer: Layer, *, stat_only: bool = False) -> str:
         """The changes as text for a person: counts, then a unified diff. Names and contents are escaped for a terminal."""
@@ -170,7 +194,7 @@ class Worktree:
                 tracked=walk.tracked,
             )
             report = gate.commit(
-                list(walk.changes(upper, lower)),
+                self._changes(layer, upper, lower, walk=walk),
                 only=None if only is None else frozenset(only),
                 approved=frozenset(approved),
                 now=now,
@@ -178,59 +202,44 @@ class Worktree:
             state.store(folder, record)
             return report
 
-    def bundle_request(self, layer: Layer) -> history.BundleRequest | None:
+    def bundle_request(self, layer: Layer) -> BundleRequest | None:
         """The command to run in a box over this layer before ``take_history``, or None when no ref moved in it."""
-        if self.repository is None or not self.repository.inside:
+        if self.repository is None:
             return None
-        if not history.pending(self.changes(layer)):
-            return None
-        with self._git_opened() as (common, directory):
+        with self.lock(), self._git(layer) as taking:
+            if not history.pending(git_changes(taking.side)):
+                return None
             try:
-                real = real_refs(common, directory)
+                real = real_refs(taking.common, taking.directory)
             except Unreadable:
                 return None  # take_history says why
-        return history.bundle_request(self.root, real)
+        git = f"{self.root}/.git" if self.repository.inside else self.repository.common
+        return bundle_request(self.root, git, real)
 
     def take_history(
         self, layer: Layer, decider: Decider, *, now: Micros, approved: Iterable[str] = ()
-    ) -> history.HistoryReport:
+    ) -> HistoryReport:
         """Take over commits made in the box: branches, tags, HEAD and the index; see ``HistoryReport``. Box dead or frozen.
 
         ``approved`` names paths or full ref names a person said yes to. Nothing of the layer is executed, and git is
         run only so that no configuration or hook can run anything.
         """
         del now  # the ledger's business; kept so that both halves of a commit are called alike
-        if self.repository is None or not self.repository.inside:
-            return history.HistoryReport()
-        folder = os.path.dirname(layer.upper)
-        with self.lock(), self._opened(layer) as (upper, lower), self._git_opened() as (common, directory):
+        if self.repository is None:
+            return HistoryReport()
+        with self.lock(), self._git(layer, decider, frozenset(approved)) as taking:
             layers.assert_not_mounted(layer.upper)
-            record = self._record(folder)
             recover_index(self.repository.directory)
-            taking = history.Taking(
-                root=self.root,
-                repository=self.repository,
-                owner=layer.owner,
-                folder=folder,
-                upper=upper,
-                lower=lower,
-                common=common,
-                directory=directory,
-                record=record,
-                decider=decider,
-                hides=self._hides,
-                approved=frozenset(approved),
-            )
             try:
-                return taking.take(list(self._walk().changes(upper, lower)))
+                return taking.take(git_changes(taking.side))
             finally:
-                state.store(folder, record)
+                state.store(os.path.dirname(layer.upper), taking.record)
 
     def discard(self, layer: Layer, paths: Iterable[str] | None = None) -> tuple[str, ...]:
         """Drop changes from the layer: the named paths and what lies below them, or all but the ignored ones."""
         with self.lock(), self._opened(layer) as (upper, lower):
             layers.assert_not_mounted(layer.upper)
-            found = tuple(self._walk().changes(upper, lower))
+            found = tuple(self._changes(layer, upper, lower))
             if paths is None:
                 self._drop_all(layer, found)
                 return tuple(c.path for c in found if not c.ignored and not c.internal)
@@ -238,6 +247,10 @@ class Worktree:
             for path in dropped:
                 layers.expose(upper, lower, path)
             layers.prune(upper, lower, dropped)
+            if layer.beside:
+                with self._git(layer) as taking:
+                    for path in (taking.side.physical(p) for p in dropped if p.startswith(".git/")):
+                        layers.expose(taking.side.upper, taking.side.lower, path)
             return tuple(c.path for c in found if any(c.path == p or c.path.startswith(p + "/") for p in dropped))
 
     def end(self, layer: Layer) -> None:
@@ -251,10 +264,11 @@ class Worktree:
             layers.mend(folder, self.root)
             if os.path.isdir(layer.upper):
                 with self._opened(layer) as (upper, lower):
-                    ignored = self._ignored(layer, self._walk().changes(upper, lower))
+                    ignored = self._ignored(layer, self._changes(layer, upper, lower))
                 os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
                 layers.carry_on(folder, self.root, ignored, self._bin, target=self._carried)
-            layers.set_out(layer.work, self._bin)
+            for part in (layer.work, f"{folder}/git-upper", f"{folder}/git-work"):
+                layers.set_out(part, self._bin)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/layer.state")
 
@@ -272,7 +286,7 @@ class Worktree:
         """Give back what all commits of a mission changed, newest first. What someone changed since stays, and is listed."""
         restored: list[str] = []
         conflicts: list[str] = []
-        with self.lock(), self._root() as lower:
+        with self.lock(), opened(self.root) as lower:
             folder = self._folder(mission)
             recover(folder, f"{folder}/upper", lower, self._stage(folder))
             for record in reversed(journal.journals(folder)):
@@ -287,14 +301,14 @@ class Worktree:
     def recover(self) -> tuple[str, ...]:
         """Finish or take back the commits of this worktree that a crash cut short; call it at every start."""
         told: list[str] = []
-        with self.lock(), self._root() as lower:
+        with self.lock(), opened(self.root) as lower:
             self.sweep()
             if self.repository is not None:
                 recover_index(self.repository.directory)
             for name in sorted(os.listdir(f"{self._state}/missions")):
                 folder = f"{self._state}/missions/{name}"
                 if self._belongs(folder):
-                    told += self._recover_history(folder, lower)
+                    told += self._recover_history(folder)
                     told += recover(folder, f"{folder}/upper", lower, self._stage(folder))
         return tuple(told)
 
@@ -334,27 +348,13 @@ class Worktree:
                     return True
         return False
 
-    def _recover_history(self, folder: str, lower: int) -> list[str]:
+    def _recover_history(self, folder: str) -> list[str]:
         record = state.load(folder)
-        if record is None or record.index_owed is None or self.repository is None:
+        if record is None or record.index_owed is None or not os.path.isdir(f"{folder}/upper"):
             return []
-        info = os.fstat(lower)
-        with self._git_opened() as (common, directory):
-            history.Taking(
-                root=self.root,
-                repository=self.repository,
-                owner=(info.st_uid, info.st_gid),
-                folder=folder,
-                upper=lower,
-                lower=lower,
-                common=common,
-                directory=directory,
-                record=record,
-                decider=None,
-                hides=self._hides,
-                approved=frozenset(),
-            ).finish()
-        state.store(folder, record)
+        with self._git(self._layer(folder)) as taking:
+            taking.finish()
+            state.store(folder, taking.record)
         return [f"the index of {self.root!r} follows the commit that HEAD had moved to"]
 
     def _drop_stale_index(self, record: state.LayerState, folder: str) -> None:
@@ -367,12 +367,8 @@ class Worktree:
             now = None
         if now == record.index or not os.path.lexists(f"{folder}/upper/.git/index"):
             return
-        with self._root() as lower:
-            upper = os.open(f"{folder}/upper", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                layers.expose(upper, lower, ".git/index")
-            finally:
-                os.close(upper)
+        with opened(self.root) as lower, opened(f"{folder}/upper") as upper:
+            layers.expose(upper, lower, ".git/index")
         record.index = None
 
     def _record(self, folder: str) -> state.LayerState:
@@ -397,9 +393,16 @@ class Worktree:
                 remedy=f"the mission's changes are kept in {folder}/upper; put the folder back, or discard the mission",
             )
 
+    def _make_beside(self, folder: str) -> None:
+        if self.repository is not None and not self.repository.inside:
+            for name in ("git-upper", "git-work"):
+                layers.make_like(f"{folder}/{name}", self.repository.common)
+
     def _drop_all(self, layer: Layer, found: tuple[Change, ...]) -> None:
         folder = os.path.dirname(layer.upper)
         layers.carry_on(folder, self.root, self._ignored(layer, found), self._bin)
+        layers.set_out(f"{folder}/git-upper", self._bin)
+        self._make_beside(folder)
         record = state.load(folder)
         if record is not None:
             record.bases, record.refs, record.files.gated, record.git.gated = {}, {}, True, True
@@ -410,53 +413,34 @@ class Worktree:
         """Ignored paths that the layer has an entry for; one hidden by a folder above needs none to be carried on."""
         return [c.path for c in found if c.ignored and os.path.lexists(f"{layer.upper}/{c.path}")]
 
+    def _changes(self, layer: Layer, upper: int, lower: int, *, walk: Walk | None = None) -> list[Change]:
+        """What the worktree's layer changed, and what a git directory beside it holds that is not git's bookkeeping."""
+        found = list((walk or self._walk()).changes(upper, lower))
+        if layer.beside:
+            with self._git(layer) as taking:
+                found += [c for c in git_changes(taking.side) if not c.internal]
+        return found
+
     def _walk(self) -> Walk:
         index, exclude = b"", b""
         if self.repository is not None:
-            index = _read(self.repository.index, 1 << 28)
-            exclude = _read(self.repository.exclude, MAX_BYTES)
+            index = read_small(self.repository.index, 1 << 28)
+            exclude = read_small(self.repository.exclude, MAX_BYTES)
         rules: Rules = parse(exclude)
         return Walk(tracked=Tracked(index), exclude=rules, explicit=self._explicit)
 
-    @contextlib.contextmanager
-    def _root(self) -> Iterator[int]:
-        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
-    @contextlib.contextmanager
-    def _git_opened(self) -> Iterator[tuple[int, int]]:
-        repository = self.repository
-        if repository is None:
+    def _git(
+        self, layer: Layer, decider: Decider | None = None, approved: frozenset[str] = frozenset()
+    ) -> contextlib.AbstractContextManager[history.Taking]:
+        if self.repository is None:
             raise RingfenceError("git-directory-broken", "the worktree has no repository", where=repr(self.root))
-        common = os.open(repository.common, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            directory = os.open(repository.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                yield common, directory
-            finally:
-                os.close(directory)
-        finally:
-            os.close(common)
+        folder = os.path.dirname(layer.upper)
+        layers.mend(folder, self.root)
+        judge = HistoryJudge(root=self.root, decider=decider, hides=self._hides, approved=approved)
+        return opened_taking(layer, self.repository, self._record(folder), judge)
 
     @contextlib.contextmanager
     def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:
-        with self._root() as lower:
-            layers.mend(os.path.dirname(layer.upper), self.root)
-            upper = os.open(layer.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                yield upper, lower
-            finally:
-                os.close(upper)
-
-
-def _read(path: str, limit: int) -> bytes:
-    """A small file of the person's own git directory; absent is empty."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    with open(fd, "rb") as stream:
-        return stream.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        layers.mend(os.path.dirname(layer.upper), self.root)
+        with opened(self.root) as lower, opened(layer.upper) as upper:
+            yield upper, lower

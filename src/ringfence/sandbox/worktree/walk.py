@@ -49,15 +49,29 @@ class Walk:
         rules = (self.exclude, *_rules_of(upper, lower, ""))
         yield from self._folder(upper, lower, "", rules, 0)
 
+    def git_changes(self, upper: int, lower: int, *, inside: bool) -> Iterator[Change]:
+        """Differences of git's own files, told as ``.git/…``; ``inside``: the descriptors are the worktree's root."""
+        if inside:
+            yield from self._folder(upper, lower, "", (), 0, only=".git")
+        else:
+            yield from self._folder(upper, lower, ".git/", (), 1)
+
     def _folder(
-        self, upper: int, lower: int | None, prefix: str, rules: tuple[Rules, ...], depth: int
+        self,
+        upper: int,
+        lower: int | None,
+        prefix: str,
+        rules: tuple[Rules, ...],
+        depth: int,
+        *,
+        only: str | None = None,
     ) -> Iterator[Change]:
         marks = _marks(upper)
         with os.scandir(upper) as entries:
             names = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
         below = _names(lower) if lower is not None and "opaque" in marks else ()
         bare = depth > 0 and prefix != ".git/" and names.keys() | set(_bare_names(lower)) >= _BARE
-        for name in sorted(names.keys() | set(below)):
+        for name in sorted(n for n in names.keys() | set(below) if only in {None, n}):
             path = prefix + name
             under = _lstat(lower, name)
             info = names.get(name)

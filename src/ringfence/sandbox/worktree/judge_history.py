@@ -1,0 +1,81 @@
+"""New commits judged: every path that one of them writes or deletes, with the content it leaves, as if it were a file now.
+
+A path that was added and removed again still counts: history is what a push would carry.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ringfence.model.call import FileAction, ToolCall
+from ringfence.model.ports import Decider
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree.change import covers
+from ringfence.sandbox.worktree.guard import protection
+from ringfence.sandbox.worktree.history_report import RefItem, item_of
+from ringfence.sandbox.worktree.judge import OVERLAP, PIECE
+from ringfence.sandbox.worktree.quarantine import Quarantine, Touched
+from ringfence.sandbox.worktree.refs import Move
+
+_LINK, _SUBMODULE = 0o120000, 0o160000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryJudge:
+    """Judges what new commits touch. Without a decider everything is refused."""
+
+    root: str
+    decider: Decider | None
+    hides: Callable[[str], bool]
+    approved: frozenset[str]
+
+    def judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
+        """The verdict on one moved ref, over everything that its new commits touch."""
+        item = item_of(move, Tier.ALLOW, "gate/history", "every path is allowed")
+        if move.new is None:
+            return item
+        touched = list(dict.fromkeys(store.touched(move.new, known)))
+        contents = store.blobs(t.blob for t in touched if not t.deleted and t.mode != _SUBMODULE)
+        for one in touched:
+            tier, rule, because = self._judge_path(one, contents.get(one.blob, b""))
+            if tier is Tier.ASK and (covers(self.approved, one.path) or move.name in self.approved):
+                continue
+            if tier > item.tier:
+                item = replace(item, tier=tier, rule=rule, reason=f"a commit touches {one.path!r}: {because}")
+        return item
+
+    def _judge_path(self, one: Touched, content: bytes) -> tuple[Tier, str, str]:
+        guarded = protection(one.path)
+        if guarded is not None and guarded.tier is Tier.DENY:
+            return guarded.tier, guarded.rule, guarded.because
+        if self.hides(one.path):
+            return Tier.DENY, "gate/hidden", "the policy hides this path from the box"
+        if one.mode == _LINK and _leads_out(one.path, os.fsdecode(content)):
+            return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
+        action = FileAction.DELETE if one.deleted else FileAction.WRITE
+        worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")
+        if self.decider is None:
+            return Tier.DENY, "gate/history", "nobody is there to decide"
+        for piece in [""] if one.deleted else _pieces(content):
+            text = None if one.deleted else piece
+            decision = self.decider.decide(
+                ToolCall.file(action, f"{self.root.rstrip('/')}/{one.path}", cwd=self.root, content=text)
+            )
+            if decision.tier > worst[0]:
+                reason = decision.deciding[0]
+                worst = (decision.tier, reason.rule, reason.because)
+        return worst
+
+
+def _leads_out(path: str, target: str) -> bool:
+    where = os.path.normpath(os.path.join("/", "root", os.path.dirname(path), target))
+    return (
+        target.startswith("/")
+        or not (where + "/").startswith("/root/")
+        or protection(where.removeprefix("/root/")) is not None
+    )
+
+
+def _pieces(content: bytes) -> list[str]:
+    starts = range(0, max(1, len(content)), PIECE)
+    return [content[max(0, at - OVERLAP) : at + PIECE].decode("utf-8", "replace") for at in starts]

@@ -1,0 +1,61 @@
+"""Folders and files of a worktree, its repository and a layer opened for one piece of work, and closed after it."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from ringfence.model.box import Layer
+from ringfence.sandbox.worktree.git_side import GitSide
+from ringfence.sandbox.worktree.history import Taking
+from ringfence.sandbox.worktree.judge_history import HistoryJudge
+from ringfence.sandbox.worktree.repository import Repository
+from ringfence.sandbox.worktree.state import LayerState
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[int]:
+    """A descriptor for a folder that is not a symbolic link."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def opened_taking(layer: Layer, repository: Repository, record: LayerState, judge: HistoryJudge) -> Iterator[Taking]:
+    """Everything that taking over history needs, with git's files found in the layer or beside it."""
+    folder = os.path.dirname(layer.upper)
+    with contextlib.ExitStack() as stack:
+        common, directory = (stack.enter_context(opened(p)) for p in (repository.common, repository.directory))
+        if repository.inside:
+            lower, upper, own = (
+                stack.enter_context(opened(layer.lower)),
+                stack.enter_context(opened(layer.upper)),
+                ".",
+            )
+        else:
+            lower, upper = common, stack.enter_context(opened(f"{folder}/git-upper"))
+            own = os.path.relpath(repository.directory, repository.common)
+        side = GitSide(upper=upper, lower=lower, inside=repository.inside, own="" if own == "." else own)
+        yield Taking(
+            repository=repository,
+            owner=layer.owner,
+            folder=folder,
+            side=side,
+            common=common,
+            directory=directory,
+            record=record,
+            judge=judge,
+        )
+
+
+def read_small(path: str, limit: int) -> bytes:
+    """A file of the person's own git directory; empty where it is absent or no regular file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with open(fd, "rb") as stream:
+        return stream.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
