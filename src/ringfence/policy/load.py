@@ -20,28 +20,16 @@ FILE_NAME = "sandbox_policy.yaml"
 FIXTURES_NAME = "sandbox_fixtures.json"
 
 KNOWN_NETWORK_PRESETS = frozenset(
-    {
-        "pypi",
-        "uv",
-        "pytorch",
-        "npm",
-        "node",
-        "node-postinstall",
-        "playwright",
-        "puppeteer",
-        "github-read",
-        "github-api-read",
-        "github-raw",
-        "github-lfs",
-        "crates",
-        "rustup",
-        "go",
-        "go-toolchain",
-        "maven",
-        "gradle",
-        "apt",
-    }
+    (
+        "android apk apt apt-ubuntu bazel bun composer conda cran "
+        "crates dart deno docker dotnet ghcr github-api-read github-lfs github-raw "
+        "github-read gitlab-read go go-toolchain gradle haskell hex homebrew huggingface "
+        "jdk k8s llm-anthropic llm-google llm-openai maven mcr nix node "
+        "node-postinstall npm nuget osv pki playwright puppeteer pypi pytorch "
+        "quay rubygems rustup sigstore-verify terraform uv yarn "
+    ).split()
 )
+"""Names that a policy may write; their hosts are the egress room's data and come through the hook."""
 
 
 def load(
@@ -126,7 +114,15 @@ def _network_presets(document: Document, hook: object) -> Document:
         elif callable(hook):
             found += [
                 msgspec.structs.replace(
-                    rule, host=given.host, ports=given.ports, methods=given.methods, paths=given.paths
+                    rule,
+                    tier=max(
+                        rule.tier, given.tier
+                    ),  # a preset may ask or deny where the rule allows, never the reverse
+                    host=given.host,
+                    ports=given.ports,
+                    methods=given.methods,
+                    paths=given.paths,
+                    because=given.because or rule.because,
                 )
                 for given in hook(rule.preset)
             ]

@@ -313,6 +313,12 @@ class Policy:
         return Views(path, roots=(root,), home=split(self._home))
 
     @property
+    def reaches_network(self) -> bool:
+        """Whether any connection could be allowed, at once or by a person."""
+        tiers = {tier for _, _, _, tier in self._compiled.network}
+        return not self._compiled.network_off and bool(tiers - {Tier.DENY})
+
+    @property
     def network_summary(self) -> str:
         """One line for people: what may be reached."""
         if self._compiled.network_off:

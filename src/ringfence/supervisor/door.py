@@ -24,6 +24,7 @@ from ringfence.policy.policy import Policy
 from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.supervisor.paths import Paths
+from ringfence.supervisor.presets import Presets
 from ringfence.supervisor.repository import Repository, read_repository
 from ringfence.supervisor.trusting import trust_body
 
@@ -62,6 +63,7 @@ class Door:
         self.trust = trust
         self.now = now
         self._new_id = new_id
+        self._presets = Presets(paths)
         self._cache: dict[tuple[object, ...], Policy] = {}
         self._lock = threading.Lock()
 
@@ -75,13 +77,24 @@ class Door:
             f"{self._paths.organisation}/policy.yaml",
             f"{self._paths.config}/policy.yaml",
         )
-        key = (root, *(_identity(file) for file in files), _identity(f"{self._paths.state}/trust"))
+        key = (
+            root,
+            *(_identity(file) for file in files),
+            _identity(f"{self._paths.state}/trust"),
+            _identity(f"{self._paths.state}/presets.lock"),
+        )
         with self._lock:
             found = self._cache.get(key)
         if found is not None:
             return found
         _, organisation, user = files
-        policy = policy_in_force(root, organisation=organisation, user=user, trust=f"{self._paths.state}/trust")
+        policy = policy_in_force(
+            root,
+            organisation=organisation,
+            user=user,
+            trust=f"{self._paths.state}/trust",
+            network_presets=self._presets,
+        )
         self._store.put(policy.effective())
         refuse_own_home_inside(policy)
         with self._lock:

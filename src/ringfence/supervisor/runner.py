@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ringfence.ledger import record
-from ringfence.model.box import BoxPlan, Control, Execution, Layer
+from ringfence.model.box import BoxPlan, Execution, Layer
 from ringfence.model.call import Argv, Context, ShellLine, ToolCall
 from ringfence.model.entry import Ack, EntryKind
 from ringfence.model.errors import BoxError, RingfenceError
-from ringfence.model.ids import Micros, MissionId, Sha256
+from ringfence.model.ids import CallId, Micros, MissionId, Sha256
 from ringfence.model.person import Person
 from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
@@ -26,13 +26,14 @@ from ringfence.sandbox.facts import HostFacts
 from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.launcher import Box, Launcher
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
-from ringfence.sandbox.worktree.change import GateReport
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor import requests, wording
 from ringfence.supervisor.caller import Caller, environment_class
 from ringfence.supervisor.door import Deciding, Door, Judged
 from ringfence.supervisor.hidden import Hidden
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
+from ringfence.supervisor.network import Network
+from ringfence.supervisor.passed import Passed
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
 
@@ -152,20 +153,20 @@ class Runner:
     def _boxed(self, job: Job, judged: Judged, caller: Caller, output: tuple[int, int, int]) -> dict[str, object]:
         """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
         try:
-            host = self._readiness.require(job.policy)
+            self._readiness.require(job.policy)
             tree = self._worktree(job.policy)
             if job.mission.one_call:  # so that what a crash leaves of it can be found, shown and discarded
                 self._missions.store(_pinned(job), durable=False)
             plan = self._plan(job, judged, self._view(tree, job))
-            execution = self._carry_out(plan, tree, caller, output, host.controls)
+            network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context)
+            execution = self._carry_out(plan, tree, caller, output, network)
         except RingfenceError as error:
             self._note_result(job, judged, record.fault_body(error.code, error.what))
             raise
         layer = _layer_of(plan)
-        gate = self._gate(job, tree, layer)
-        result = self._note_result(
-            job, judged, record.result_body(execution, gate=None if gate is None else wording.gate_fields(gate))
-        )
+        gate = self._gate(job, plan, tree) if job.mission.commit is CommitAt.CALL else None
+        shown = None if gate is None else gate.fields()
+        result = self._note_result(job, judged, record.result_body(execution, gate=shown))
         self._settle(job, tree, layer, gate)
         return wording.outcome(execution, gate, _shown(job, judged, result))
 
@@ -194,6 +195,7 @@ class Runner:
             env_set=dict(pairs),
             run_id=job.mission.id,
             git_sha=job.repository.head or "",
+            network="captured" if job.policy.reaches_network else "none",
             pty=request.interactive,
             size=(request.rows, request.columns),
             decoy_seed=judged.intent.record,
@@ -212,19 +214,18 @@ class Runner:
         return facts
 
     def _carry_out(
-        self, plan: BoxPlan, tree: Worktree, caller: Caller, output: tuple[int, int, int], controls: tuple[Control, ...]
+        self, plan: BoxPlan, tree: Worktree, caller: Caller, output: tuple[int, int, int], network: Network
     ) -> Execution:
         stdin, stdout, stderr = output
-        with tree.lock():
-            box = self._launcher.start(plan, stdin=stdin, stdout=stdout, stderr=stderr)
-        del controls  # what the host can do; what this box had is in its execution
-        with _listening(caller, box):
-            return box.wait()
+        with network.running():
+            with tree.lock():
+                box = self._launcher.start(plan, stdin=stdin, stdout=stdout, stderr=stderr, on_network=network.connect)
+            network.box = box
+            with _listening(caller, box):
+                return box.wait()
 
-    def _gate(self, job: Job, tree: Worktree, layer: Layer) -> GateReport | None:
-        if job.mission.commit is not CommitAt.CALL:
-            return None
-        return self._commit(job.mission, job.policy, job.call.context, tree, layer, only=None, approved=())
+    def _gate(self, job: Job, plan: BoxPlan, tree: Worktree) -> Passed:
+        return self._commit(job.mission, job.policy, job.call.context, tree, plan, only=None, approved=())
 
     def _commit(
         self,
@@ -232,19 +233,35 @@ class Runner:
         policy: Policy,
         context: Context,
         tree: Worktree,
-        layer: Layer,
+        plan: BoxPlan,
         *,
         only: tuple[str, ...] | None,
         approved: tuple[str, ...],
-    ) -> GateReport:
-        decider = Deciding(self._door, policy, context)
-        report = tree.commit(layer, decider, only=only, now=self._door.now(), approved=approved)
-        if report.committed or not report.clean:
-            body: record.Body = {"gate": wording.gate_fields(report), "approved": list(approved)}
+    ) -> Passed:
+        """Files first, then commits made in the box: a second box over the same layer bundles them for the gate."""
+        decider, now, layer = Deciding(self._door, policy, context), self._door.now(), _layer_of(plan)
+        files = tree.commit(layer, decider, only=only, now=now, approved=approved)
+        history = None
+        wanted = tree.bundle_request(layer) if only is None else None
+        if wanted is not None:
+            self._bundle(replace(plan, argv=wanted.argv, cwd=wanted.cwd, network="none", pty=False), tree)
+            history = tree.take_history(layer, decider, now=now, approved=approved)
+        passed = Passed(files=files, history=history)
+        if files.committed or not passed.clean or history is not None:
+            body: record.Body = {"gate": passed.fields(), "approved": list(approved)}
             self._door.note(EntryKind.GATE, body, mission=MissionId(mission.id))
-        return report
+        return passed
 
-    def _settle(self, job: Job, tree: Worktree, layer: Layer, gate: GateReport | None) -> None:
+    def _bundle(self, plan: BoxPlan, tree: Worktree) -> None:
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            with tree.lock():
+                box = self._launcher.start(plan, stdin=null, stdout=null, stderr=null)
+            box.wait()
+        finally:
+            os.close(null)
+
+    def _settle(self, job: Job, tree: Worktree, layer: Layer, gate: Passed | None) -> None:
         """A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
         mission = job.mission
         if mission.one_call and gate is not None and gate.clean:
@@ -277,13 +294,14 @@ class Runner:
         with self._one_at_a_time(mission):
             tree, layer, policy = self._of(mission)
             context = Context(agent=mission.agent or None)
-            report = self._commit(mission, policy, context, tree, layer, only=paths or None, approved=paths)
+            plan = self._plain_plan(mission, policy, layer)
+            report = self._commit(mission, policy, context, tree, plan, only=paths or None, approved=paths)
         self._door.note(
             EntryKind.MISSION,
-            {"action": "commit", "by": by.name, "paths": list(paths), "committed": len(report.committed)},
+            {"action": "commit", "by": by.name, "paths": list(paths), "committed": len(report.files.committed)},
             mission=MissionId(mission.id),
         )
-        return {"id": mission.id, "gate": wording.gate_fields(report)}
+        return {"id": mission.id, "gate": report.fields()}
 
     def discard(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
         """Drop changes from the mission's layer: the named ones, or all. Recorded before it happens."""
@@ -302,6 +320,21 @@ class Runner:
         with self._one_at_a_time(mission):
             tree, layer, _ = self._of(mission)
             tree.end(layer)
+
+    def _plain_plan(self, mission: Mission, policy: Policy, layer: Layer) -> BoxPlan:
+        """A plan over the mission's layer for work of the fence's own, such as bundling its commits."""
+        masked, replaced = self._hidden.of(policy)
+        layer = replace(layer, middle=f"{os.path.dirname(layer.upper)}/middle", masked=masked, replaced=replaced)
+        return plan_box(
+            call_id=CallId(f"gate-{mission.id}"),
+            argv=("true",),
+            cwd=mission.root,
+            facts=self._facts(policy),
+            layer=layer,
+            limits=policy.limits,
+            mission=MissionId(mission.id),
+            run_id=mission.id,
+        )
 
     def _of(self, mission: Mission) -> tuple[Worktree, Layer, Policy]:
         policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from ringfence.model.box import Execution
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.decision import Decision, Reason
-from ringfence.model.entry import Json
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree.change import GateItem, GateReport
+from ringfence.supervisor.passed import Passed
 
 Report = dict[str, object]
 
@@ -88,7 +87,7 @@ def execution_fields(execution: Execution) -> Report:
     }
 
 
-def outcome(execution: Execution, gate: GateReport | None, shown: Mapping[str, object]) -> Report:
+def outcome(execution: Execution, gate: Passed | None, shown: Mapping[str, object]) -> Report:
     """The answer where a box ran."""
     messages = []
     if execution.ended_by:
@@ -96,7 +95,7 @@ def outcome(execution: Execution, gate: GateReport | None, shown: Mapping[str, o
     if execution.dropped_bytes:
         messages.append(f"ringfence kept the output to the policy's cap: {execution.dropped_bytes} bytes were dropped")
     if gate is not None:
-        messages += gate_lines(gate)
+        messages += gate.lines()
     return {
         "tier": Tier.ALLOW.word,
         "ran": True,
@@ -105,41 +104,8 @@ def outcome(execution: Execution, gate: GateReport | None, shown: Mapping[str, o
         "ended_by": execution.ended_by,
         "messages": messages,
         "execution": execution_fields(execution),
-        "gate": None if gate is None else gate_fields(gate),
+        "gate": None if gate is None else gate.fields(),
         **shown,
-    }
-
-
-def gate_fields(gate: GateReport) -> dict[str, Json]:
-    """A gate's report as JSON."""
-    return {
-        "committed": [_item(item) for item in gate.committed],
-        "held": [_item(item) for item in gate.held],
-        "refused": [_item(item) for item in gate.refused],
-        "conflicts": [_item(item) for item in gate.conflicts],
-        "ignored": gate.ignored,
-        "internal": gate.internal,
-    }
-
-
-def gate_lines(gate: GateReport) -> Iterable[str]:
-    """A line for each path that did not reach the tree, and why."""
-    for word, items in (("held", gate.held), ("refused", gate.refused), ("conflict", gate.conflicts)):
-        for item in items[:20]:
-            kept = f"; the mission's version is kept in {item.kept}" if item.kept else ""
-            yield f"not applied, {word}: {item.path}: {_one_line(item.reason)}{kept}"
-        if len(items) > 20:
-            yield f"not applied, {word}: {len(items) - 20} more; see `ringfence mission diff`"
-
-
-def _item(item: GateItem) -> Json:
-    return {
-        "path": item.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
-        "change": item.change.kind.value,
-        "tier": item.tier.word,
-        "rule": item.rule,
-        "reason": item.reason,
-        "kept": item.kept,
     }
 
 
