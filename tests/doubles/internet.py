@@ -25,8 +25,9 @@ from pathlib import Path
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SERVED4 = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16")
 SERVED6 = ("2001:db8::/32", "fd00:ec2::/64", "fe80::/10")
-WEB, TLS, SSH, ECHO, BANNER, SILENT, RESET, FLOOD = (80, 8080), (443, 8443), 22, 7, 2525, 2600, 2601, 2602
+WEB, TLS, SSH, ECHO, BANNER, SILENT, RESET, FLOOD, BULK = (80, 8080), (443, 8443), 22, 7, 2525, 2600, 2601, 2602, 2700
 NAMESERVER = "192.0.2.53"
+ZEROS = memoryview(bytes(1 << 20))
 
 
 class Contacts:
@@ -180,8 +181,14 @@ def raw(contacts: Contacts, port: int) -> None:
         def handle(self) -> None:
             sock = self.request
             sock.settimeout(30)
-            contacts.note("raw", port=port, address=sock.getsockname()[0])
-            if port == RESET:
+            if port != BULK:
+                contacts.note("raw", port=port, address=sock.getsockname()[0])
+            if port == BULK:
+                while line := sock.makefile("rb").readline():
+                    left = int(line)
+                    while left:
+                        left -= sock.send(ZEROS[:left])
+            elif port == RESET:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             elif port == SILENT:
                 sock.recv(1)
@@ -277,7 +284,7 @@ def serve(config: dict[str, object]) -> None:
         server = Server(("::", port), handler)
         server.context = context if secure else None
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    for port in (SSH, ECHO, BANNER, SILENT, RESET, FLOOD):
+    for port in (SSH, ECHO, BANNER, SILENT, RESET, FLOOD, BULK):
         raw(contacts, port)
     name_server(contacts, config["zone"])
 

@@ -7,7 +7,20 @@ import collections
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ringfence.egress.asking import Ask, Ended, Held, Message, Named, Noted, Ready, Refused, ToSupervisor, Try, Verdict
+from ringfence.egress.asking import (
+    Ask,
+    Ended,
+    Held,
+    Message,
+    Named,
+    Noted,
+    Ready,
+    Refused,
+    Reused,
+    ToSupervisor,
+    Try,
+    Verdict,
+)
 from ringfence.egress.credentials import Vault
 from ringfence.egress.record import ConnectionLog, Summary, is_violation
 from ringfence.model.call import ToolCall
@@ -18,6 +31,7 @@ from ringfence.model.tier import Tier
 
 CACHE_LIMIT, CACHE_MICROS = 4096, 1_000_000
 MAX_UNRECORDED = 1000
+REUSE_MILLIS = 1000
 LEARNABLE = frozenset({"default", "trust"})
 """Kinds of refusal that learning mode lets pass; every written deny, and the floor, stay."""
 
@@ -69,6 +83,9 @@ class Answerer:
         match message:
             case Ask():
                 return self._asked(message)
+            case Reused():
+                line = replace(self._line(message.subject), rule=message.rule, because=message.because)
+                self._open[message.id] = line, message.subject
             case Ended():
                 self._ended(message)
             case Refused():
@@ -178,7 +195,16 @@ class Answerer:
         connection = message.id if message.whole else message.connection
         if message.whole or connection in self._open:
             self._open[connection] = self._of_connection(connection, line), message.subject
-        return Verdict(id=message.id, allow=True, rule=line.rule, because=line.because, secret=self._secret(message))
+        # The policy is pinned and deciding is pure: for a moment the same question has the same answer.
+        reuse = REUSE_MILLIS if message.whole and line.tier is Tier.ALLOW and not line.flags else 0
+        return Verdict(
+            id=message.id,
+            allow=True,
+            rule=line.rule,
+            because=line.because,
+            reuse=reuse,
+            secret=self._secret(message),
+        )
 
     def _deny(self, message: Ask, line: ConnectionLog) -> Verdict:
         """No. A refused request changes what its connection's line will say; a refused connection is told at once."""

@@ -52,6 +52,15 @@ class Ask(Message, frozen=True, kw_only=True):
     """Name of the binding whose secret the request needs after ALLOW."""
 
 
+class Reused(Message, frozen=True, kw_only=True):
+    """A connection that the supervisor's standing verdict covers: told, not asked, and counted like any other."""
+
+    id: int
+    subject: Try
+    rule: Short
+    because: Text
+
+
 class Ended(Message, frozen=True, kw_only=True):
     """An allowed connection is over."""
 
@@ -109,6 +118,8 @@ class Verdict(Message, frozen=True, kw_only=True):
     rule: Short
     because: Text
     inspect: bool = False
+    reuse: int = 0
+    """Milliseconds for which the same question need not be asked again; ended early by Forget."""
     secret: Text = ""
     """The one credential asked for, after ALLOW, for this request only."""
 
@@ -163,12 +174,16 @@ class Setup(Message, frozen=True, kw_only=True):
     """File with the certificates (PEM) that upstream servers are checked against; empty: the system's."""
 
 
+class Forget(Message, frozen=True, kw_only=True):
+    """Ask again about everything: the policy has changed."""
+
+
 class Stop(Message, frozen=True, kw_only=True):
     """Close everything and end."""
 
 
-ToSupervisor: TypeAlias = Ask | Ended | Refused | Noted | Named | Ready
-ToWorker: TypeAlias = Verdict | Held | Listener | Named | Setup | Stop
+ToSupervisor: TypeAlias = Ask | Reused | Ended | Refused | Noted | Named | Ready
+ToWorker: TypeAlias = Verdict | Held | Forget | Listener | Named | Setup | Stop
 
 _encoder = msgspec.msgpack.Encoder()
 _from_worker = msgspec.msgpack.Decoder(list[ToSupervisor])

@@ -124,6 +124,7 @@ class Dialer:
     loop: Loop
     resolver: Resolver
     dial_seconds: float
+    _not_own: dict[Address, float] = field(default_factory=dict)
 
     async def dial(
         self, host: Host, port: int, literal_allowed: Callable[[Address], Awaitable[bool]]
@@ -152,7 +153,7 @@ class Dialer:
         usable: list[Address] = []
         for raw in candidates:
             address = canonical_address(raw)
-            kind = floor(address) or (FloorClass.OWN if is_own(address) else None)
+            kind = floor(address) or (FloorClass.OWN if self._own(address) else None)
             lifted = kind is not None and kind.liftable and (host.address is not None or await literal_allowed(address))
             if kind is not None and not lifted:
                 raise DialFailure(
@@ -163,6 +164,18 @@ class Dialer:
                 )
             usable.append(address)
         return usable
+
+    def _own(self, address: Address) -> bool:
+        """``is_own``, asked of the kernel at most once a second for each address."""
+        now = self.loop.now
+        if self._not_own.get(address, 0.0) > now:
+            return False
+        if is_own(address):
+            return True
+        if len(self._not_own) >= MAX_PINNED:
+            self._not_own.clear()
+        self._not_own[address] = now + 1.0
+        return False
 
     async def _try(self, address: Address, port: int, deadline: float) -> Stream:
         text = str(address)

@@ -5,11 +5,28 @@ import socket
 import time
 from dataclasses import dataclass, field
 
-from ringfence.egress.asking import Ask, Held, Message, Stop, ToWorker, Verdict, from_supervisor, pack
+from msgspec.structs import replace
+
+from ringfence.egress.asking import (
+    Ask,
+    Ended,
+    Forget,
+    Held,
+    Message,
+    Reused,
+    Stop,
+    ToWorker,
+    Try,
+    Verdict,
+    from_supervisor,
+    pack,
+)
 from ringfence.egress.loop import Answer, Loop, Stream, TimedOut
 
 MAX_QUEUE = 4096
+MAX_STANDING = 1024
 PACKET = 256 * 1024
+LAZY = 0.02  # seconds that the end of a connection may wait to be told
 GRACE = 5.0  # beyond the time a person is given, for the answer's way back
 
 
@@ -20,9 +37,12 @@ class Link:
     loop: Loop
     stream: Stream
     ask_seconds: float
+    standing: dict[Try, tuple[float, Verdict]] = field(default_factory=dict)
+    """Verdicts that hold for a moment, by what they are about."""
     _out: list[Message] = field(default_factory=list)
     _open: dict[int, Answer] = field(default_factory=dict)
     _count: int = 0
+    _urgent: bool = False
     _flusher: Answer | None = None
 
     @property
@@ -36,10 +56,29 @@ class Link:
         return self._count
 
     def tell(self, message: Message) -> None:
-        """Queue a message; it leaves in this round, in order."""
+        """Queue a message; it leaves in this round, in order. Only the end of a connection may wait for company.
+
+        The supervisor knows of every connection that is open, so an end that a kill swallows is still a counted try.
+        """
         self._out.append(message)
-        if self._flusher is not None:
+        self._urgent = self._urgent or not isinstance(message, Ended)
+        if self._flusher is not None and (self._urgent or len(self._out) == 1):
             self._flusher.deliver(True)
+
+    async def ask_connection(self, question: Ask) -> Verdict:
+        """The verdict on a connection; a standing one is told instead of asked for."""
+        plain = replace(question.subject, source=("", 0), target=("", 0))
+        kept = self.standing.get(plain)
+        if kept is not None and kept[0] > time.monotonic():
+            verdict = kept[1]
+            self.tell(Reused(id=question.id, subject=question.subject, rule=verdict.rule, because=verdict.because))
+            return verdict
+        verdict = await self.ask(question)
+        if verdict.reuse:
+            if len(self.standing) >= MAX_STANDING:
+                self.standing.clear()
+            self.standing[plain] = time.monotonic() + verdict.reuse / 1000, verdict
+        return verdict
 
     async def ask(self, question: Ask) -> Verdict:
         """The verdict. No answer in time is a refusal, and so is everything else that goes wrong."""
@@ -63,13 +102,24 @@ class Link:
     async def write(self) -> None:
         """Task: send what is queued."""
         while True:
-            while not self._out:
+            while not self._urgent:
                 self._flusher = Answer(self.loop)
-                await self._flusher.wait(None)
-                self._flusher = None
-            batch, self._out = self._out, []
+                try:
+                    await self._flusher.wait(time.monotonic() + LAZY if self._out else None)
+                except TimedOut:
+                    break
+                finally:
+                    self._flusher = None
+            batch, self._out, self._urgent = self._out, [], False
             for packet in pack(batch):
                 await self._send(packet)
+
+    def drain(self) -> None:
+        """Send what is still queued, for the last time; waits two seconds at most."""
+        self.stream.sock.settimeout(2.0)
+        with contextlib.suppress(OSError):
+            for packet in pack(self._out) if self._out else ():
+                self.stream.sock.send(packet)
 
     async def _send(self, packet: bytes) -> None:
         while True:
@@ -96,6 +146,8 @@ class Link:
             answer = self._open.get(message.id)
             if answer is not None:
                 answer.deliver(message)
+        if isinstance(message, Forget):
+            self.standing.clear()
         return isinstance(message, Stop)
 
 

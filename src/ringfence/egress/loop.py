@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
+TIMERS = 4096  # kept before those that are over are dropped
 IN, OUT = select.EPOLLIN, select.EPOLLOUT
 ANY_IN = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 ANY_OUT = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
@@ -146,6 +147,7 @@ class Loop:
         self.current: Task = Task(idle)
         self.now = time.monotonic()
         self._count = 0
+        self._crowded = TIMERS
 
     def register(self, stream: Stream) -> None:
         """Watch a stream for both directions, once."""
@@ -177,6 +179,8 @@ class Loop:
         if deadline is not None:
             self._count += 1
             heapq.heappush(self.timers, (deadline, self._count, task, task.serial))
+            if len(self.timers) > self._crowded:
+                self._compact()
         await _give_way()
 
     async def breathe(self) -> None:
@@ -217,6 +221,12 @@ class Loop:
         while self.timers and self.timers[0][2].serial != self.timers[0][3]:
             heapq.heappop(self.timers)
         return max(0.0, self.timers[0][0] - time.monotonic()) if self.timers else 5.0
+
+    def _compact(self) -> None:
+        """Drop timers of waits that are over: most waits end long before their deadline."""
+        self.timers = [timer for timer in self.timers if timer[2].serial == timer[3]]
+        heapq.heapify(self.timers)
+        self._crowded = max(TIMERS, 2 * len(self.timers))
 
     def _expire(self) -> None:
         while self.timers and self.timers[0][0] <= self.now:

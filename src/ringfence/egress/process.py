@@ -47,6 +47,7 @@ def main(argv: list[str]) -> int:
     loop.spawn(link.read())
     link.tell(Ready(confined=held))
     loop.run()
+    link.drain()
     return 0
 
 

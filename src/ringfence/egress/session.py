@@ -189,7 +189,7 @@ class Session:
         self.protocol = opening.protocol
         subject = self.subject(opening.protocol, opening.head)
         also = http1.other_reading(subject.path) if subject.path else None
-        verdict = await self.services.link.ask(Ask(id=self.id, subject=subject, also_path=also))
+        verdict = await self.services.link.ask_connection(Ask(id=self.id, subject=subject, also_path=also))
         if not verdict.allow:
             self.id = 0
         return verdict

@@ -192,6 +192,7 @@ class Worker:
     def forget(self) -> None:
         """Drop decisions remembered for the last second, as after a reload of the policy."""
         self.answerer.forget()
+        self._send([asking.Forget()])
 
     def stop(self) -> None:
         """End the worker and every connection, record what is still counted, close the descriptors. Idempotent."""
@@ -264,6 +265,11 @@ class Worker:
                 self.answerer.flush()
                 flush_at = time.monotonic() + FLUSH_SECONDS
         self._send([Stop()])
+        # What the worker still had to tell comes before its end.
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until and select.select([near], [], [], until - time.monotonic())[0]:
+            if not self._receive(near):
+                return
 
     def _patience(self, flush_at: float) -> int:
         """Milliseconds until something is due."""
