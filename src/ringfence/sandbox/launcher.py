@@ -25,7 +25,7 @@ from ringfence.sandbox.controls import controls_in, controls_of, explain
 from ringfence.sandbox.middle import prepare_middle
 from ringfence.sandbox.orders import compile_order
 from ringfence.sandbox.probe import AS_MAKER, BUBBLEWRAP
-from ringfence.sandbox.processes import tree
+from ringfence.sandbox.processes import Owner, owners, tree
 
 READY_SECONDS = 20.0
 START_SECONDS = 30.0
@@ -108,6 +108,10 @@ class Box:
         with self._state:
             alive = self._ended is None
         return tree(self._pid) if self._pid and alive else ()
+
+    def owners(self, source: tuple[str, int], target: tuple[str, int]) -> tuple[Owner, ...]:
+        """The box's processes that hold the TCP connection between these two, as the box sees the addresses."""
+        return owners(self._pid, source, target) if self.pids() else ()
 
     @property
     def pid(self) -> int:

@@ -19,8 +19,10 @@ def prepare_middle(layer: Layer) -> None:
     """Make the layer that ``masked`` and ``replaced`` ask for. Nothing is done when it stands already.
 
     A layer once made is never changed: a running box may look through it. Raises BoxError when it cannot be made: then
-    nothing may run, for the paths would be seen.
+    nothing may run, for the paths would be seen. The same for the overlays that belong to this one.
     """
+    for beside in layer.beside:
+        prepare_middle(beside)
     if not layer.masked and not layer.replaced:
         return
     if not layer.middle:

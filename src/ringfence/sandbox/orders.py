@@ -24,7 +24,8 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
     early: list[Mount] = []
     for mount in plan.mounts:
         (late if mount.kind in {"file", "decoy"} and _inside(mount.target, (plan.home,)) else early).append(mount)
-    unsafe = (plan.home, *((plan.layer.target,) if plan.layer else ()))
+    overlays = (plan.layer, *plan.layer.beside) if plan.layer is not None else ()
+    unsafe = (plan.home, *(overlay.target for overlay in overlays))
     for mount in early:
         if _inside(mount.target, unsafe):
             raise BoxError(
@@ -33,9 +34,9 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
                 remedy="grant a path outside the worktree and the home",
             )
     steps = [_step(mount) for mount in early]
-    if plan.layer is not None:
-        writable.append(plan.layer.target)
-        steps.append(_worktree(plan))
+    for overlay in overlays:
+        writable.append(overlay.target)
+        steps.append(_overlay(overlay))
     limits = plan.limits
     return {
         "call": plan.call_id,
@@ -55,7 +56,7 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
         "endpoints": list(plan.endpoints),
         "host_ports": list(plan.host_ports),
         "inbound": plan.inbound,
-        "watched": _bytes(plan.layer.upper) if plan.layer and not plan.layer.direct else b"",
+        "watched": [_bytes(overlay.upper) for overlay in overlays if not overlay.direct],
         "rlimits": {
             "core": 0,
             "nofile": limits.open_files,
@@ -96,10 +97,7 @@ def _step(mount: Mount) -> Step:
             raise BoxError("box-mount", f"a mount of kind {other!r} cannot be made at {mount.target!r}")
 
 
-def _worktree(plan: BoxPlan) -> Step:
-    layer = plan.layer
-    if layer is None:
-        raise BoxError("box-worktree", "no worktree to mount")
+def _overlay(layer: Layer) -> Step:
     if layer.direct:
         return ("rw", _bytes(layer.target), _bytes(layer.lower))
     lowers = [_bytes(layer.lower)]

@@ -115,3 +115,23 @@ def test_no_packet_makes_the_reader_fail(data):
     describe(data, b"rf-name")
     describe(data, b"rf-udp")
     packets(data)
+
+
+@pytest.mark.needs_userns
+def test_the_owner_of_a_connection_is_found(bench):
+    script = (
+        "import socket, time\n"
+        "server = socket.create_server(('127.0.0.1', 8081)); c = socket.create_connection(('127.0.0.1', 8081))\n"
+        "print(c.getsockname()[1], flush=True); time.sleep(20)\n"
+    )
+    running = bench.begin(bench.plan("/bin/sh", "-c", f'/usr/bin/python3 -c "{script}"; true'))
+    import time
+
+    while b"\n" not in running.parts[0]:
+        time.sleep(0.01)
+    port = int(running.parts[0])
+    found = running.box.owners(("127.0.0.1", port), ("127.0.0.1", 8081))
+    assert [os.path.basename(owner.program)[:7] for owner in found] == ["python3"]
+    assert running.box.owners(("127.0.0.1", 1), ("127.0.0.1", 8081)) == ()
+    running.box.kill("seen")
+    running.finish()

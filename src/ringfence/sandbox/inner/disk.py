@@ -6,14 +6,18 @@ LEAST = 1 << 20
 
 
 class DiskWatch:
-    """The upper layer of one box against its cap. What is there from earlier calls of the mission counts too."""
+    """The upper layers of one box against its cap. What is there from earlier calls of the mission counts too.
+
+    All of a mission's layers lie on one file system; the first one is the worktree's.
+    """
 
     estimates: dict[bytes, int] = {}  # noqa: RUF012  shared on purpose: a layer outlives the boxes over it
     """Upper layer to bytes, as last counted plus what the file system has lost since."""
 
-    def __init__(self, folder: bytes, cap: int) -> None:
-        self.folder, self.cap = folder, cap
-        self.free = self._free() if folder else 0
+    def __init__(self, folders: list[bytes], cap: int) -> None:
+        self.folders, self.cap = folders, cap
+        self.folder = folders[0] if folders else b""
+        self.free = self._free() if folders else 0
 
     def reached(self) -> bool:
         """Whether the layer holds more than the cap."""
@@ -24,7 +28,7 @@ class DiskWatch:
         if lost < LEAST or guess < self.cap * 3 // 4:
             return False
         self.free = self._free()
-        size = self.estimates[self.folder] = used(self.folder)
+        size = self.estimates[self.folder] = sum(used(folder) for folder in self.folders)
         return size > self.cap
 
     def close(self) -> None:

@@ -1,0 +1,168 @@
+"""The system call filter: proved in the simulator for both architectures, then by the kernel."""
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringfence.sandbox.inner import seccomp
+from ringfence.sandbox.inner.bpf import ALLOW, EQUAL, ERRNO, FAR, KILL, NOTIFY, NUMBER, Program, simulate
+
+MACHINES = sorted(seccomp.ARCHES)
+NO_SYSTEM = ERRNO | errno.ENOSYS
+
+
+def act(machine, name, *arguments):
+    numbers = {**seccomp.REFUSED[machine], **seccomp.JUDGED[machine], "clone3": seccomp.CLONE3}
+    program = seccomp.build(machine)
+    return simulate(program, number=numbers[name], arch=seccomp.ARCHES[machine], arguments=arguments)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_refused_call_is_stopped_and_seen(machine):
+    program = seccomp.build(machine)
+    for number in seccomp.REFUSED[machine].values():
+        assert simulate(program, number=number, arch=seccomp.ARCHES[machine]) == NOTIFY
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_named_dangers_are_in_the_table(machine):
+    wanted = {
+        "unshare", "setns", "mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "mount_setattr",
+        "ptrace", "process_vm_readv", "process_vm_writev", "bpf", "io_uring_setup", "io_uring_enter", "keyctl", "add_key",
+        "request_key", "userfaultfd", "perf_event_open", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+        "reboot", "swapon", "open_by_handle_at", "pidfd_getfd", "kcmp", "fanotify_init", "quotactl",
+    }  # fmt: skip
+    assert wanted <= set(seccomp.REFUSED[machine])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@given(number=st.integers(0, 500))
+def test_every_other_call_passes(machine, number):
+    judged = {*seccomp.REFUSED[machine].values(), *seccomp.JUDGED[machine].values(), seccomp.CLONE3}
+    if number not in judged:
+        assert simulate(seccomp.build(machine), number=number, arch=seccomp.ARCHES[machine]) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_another_architecture_is_killed_and_x32_is_missing(machine):
+    program = seccomp.build(machine)
+    assert simulate(program, number=1, arch=0x40000003) == KILL
+    assert simulate(program, number=0x40000000 + 59, arch=seccomp.ARCHES[machine]) == NO_SYSTEM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_clone_may_make_processes_and_threads_but_no_namespace(machine):
+    assert act(machine, "clone", 0x01200011) == ALLOW
+    assert act(machine, "clone", 0x003D0F00) == ALLOW
+    for bit in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+        assert act(machine, "clone", 0x11 | bit) == NOTIFY
+    assert act(machine, "clone3", 0) == NO_SYSTEM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_sockets_by_family_type_and_protocol(machine):
+    stream, datagram, raw, flags = 1, 2, 3, 0x80800
+    for family in (1, 2, 10):
+        assert act(machine, "socket", family, stream | flags, 0) == ALLOW
+    assert act(machine, "socket", 2, datagram, 17) == ALLOW
+    assert act(machine, "socket", 2, raw | flags, 1) == NOTIFY
+    assert act(machine, "socket", 10, raw, 58) == NOTIFY
+    assert act(machine, "socket", 2, stream, 132) == NOTIFY
+    assert act(machine, "socket", 2, stream, 262) == ERRNO | errno.EPROTONOSUPPORT
+    assert act(machine, "socket", 16, raw, 0) == ALLOW
+    assert act(machine, "socket", 16, raw, 12) == NOTIFY
+    for family in (17, 38, 40, 15, 44, 31, 29):
+        assert act(machine, "socket", family, stream, 0) == NOTIFY
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@given(upper=st.integers(0, 0xFFFFFFFF))
+def test_typing_into_the_terminal_is_stopped_whatever_the_upper_half_says(machine, upper):
+    for request in seccomp.TERMINAL_INJECTION:
+        assert act(machine, "ioctl", 0, request | upper << 32) == NOTIFY
+    assert act(machine, "ioctl", 0, 0x5401 | upper << 32) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_exec_is_seen_and_personality_judged(machine):
+    assert act(machine, "execve") == act(machine, "execveat") == NOTIFY
+    assert act(machine, "personality", 0xFFFFFFFF) == ALLOW
+    assert act(machine, "personality", 0x0400000) == NOTIFY
+
+
+def test_the_assembler_refuses_what_would_jump_wrong():
+    program = Program()
+    program.load(NUMBER)
+    program.test(EQUAL, 1, yes="far")
+    for _ in range(FAR + 1):
+        program.load(NUMBER)
+    program.label("far")
+    program.answer(ALLOW)
+    with pytest.raises(ValueError, match="255 lines"):
+        program.assemble()
+    backwards = Program()
+    backwards.label("start")
+    backwards.load(NUMBER)
+    backwards.goto("start")
+    with pytest.raises(ValueError, match="behind"):
+        backwards.assemble()
+    missing = Program()
+    missing.goto("nowhere")
+    with pytest.raises(ValueError, match="no label"):
+        missing.assemble()
+    with pytest.raises(ValueError, match="twice"):
+        program.label("far")
+
+
+TRIES = """
+import ctypes, errno, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, number, *arguments):
+    ctypes.set_errno(0)
+    result = libc.syscall(number, *arguments)
+    print(name, "done" if result >= 0 else errno.errorcode.get(ctypes.get_errno(), "?"))
+call("unshare", 272, 0x10000000); call("mount", 165, b"x", b"/tmp", b"tmpfs", 0, 0); call("ptrace", 101, 0, 0, 0, 0)
+call("bpf", 321, 0, 0, 0); call("io_uring", 425, 1, 0); call("keyctl", 250, 0, 0, 0); call("userfaultfd", 323, 1)
+call("perf", 298, 0, 0, 0, 0, 0); call("setns", 308, 0, 0); call("clone3", 435, 0, 0); call("kexec", 246, 0, 0, 0, 0)
+for family, kind in ((40, 1), (17, 3), (2, 3), (38, 5)):
+    try: socket.socket(family, kind); print("socket", family, "done")
+    except OSError as fault: print("socket", family, errno.errorcode[fault.errno])
+import fcntl
+try: fcntl.ioctl(0, 0x5412, b"x"); print("tiocsti done")
+except OSError as fault: print("tiocsti", errno.errorcode[fault.errno])
+"""
+
+
+@pytest.mark.needs_userns
+def test_the_kernel_agrees(bench):
+    import platform
+
+    if platform.machine() != "x86_64":
+        pytest.skip("the numbers in this probe are those of x86_64")
+    ran = bench.run("/usr/bin/python3", "-c", TRIES)
+    lines = dict(line.rsplit(" ", 1) for line in ran.out.decode().splitlines())
+    assert lines.pop("clone3") == "ENOSYS"
+    for family in ("40", "17", "2", "38"):
+        assert lines.pop(f"socket {family}") == "EAFNOSUPPORT"
+    assert set(lines.values()) == {"EPERM"}, lines
+    seen = {o.detail.split()[0] for o in ran.execution.observations if o.kind == "refused-syscall"}
+    assert {"unshare", "mount", "ptrace", "bpf", "io_uring_setup", "keyctl", "socket", "ioctl"} <= seen
+
+
+@pytest.mark.needs_userns
+def test_repeated_refusals_are_counted_exactly(bench):
+    script = "import ctypes; libc = ctypes.CDLL(None); [libc.unshare(0x10000000) for _ in range(500)]"
+    ran = bench.run("/usr/bin/python3", "-c", script)
+    counts = [o.count for o in ran.execution.observations if o.detail.startswith("unshare")]
+    assert counts == [500]
+
+
+@pytest.mark.needs_userns
+def test_more_kinds_than_are_kept_are_counted_as_dropped(bench):
+    script = "import ctypes\nlibc = ctypes.CDLL(None)\nfor n in range(1200): libc.personality(0x01000000 + n)\n"
+    ran = bench.run("/usr/bin/python3", "-c", script)
+    kept = sum(1 for o in ran.execution.observations if o.kind == "refused-syscall")
+    assert kept < 1000
+    assert kept + ran.execution.observations_dropped == 1200
