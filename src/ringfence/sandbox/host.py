@@ -64,12 +64,25 @@ def prepare_etc(state_dir: str) -> str:
         return wanted
     made = tempfile.mkdtemp(prefix="view.", dir=state_dir)
     _copy_allowed(made)
-    os.chmod(made, 0o755)  # noqa: S103  the box's user reads its own /etc
+    _open_to_the_box(made)
     try:
         os.rename(made, wanted)
     except OSError:
         shutil.rmtree(made)  # another supervisor of this user was faster
     return wanted
+
+
+def _open_to_the_box(made: str) -> None:
+    """Modes that the box's user can read by, whatever the umask of this process: nothing in it is private."""
+    os.chmod(made, 0o755)  # noqa: S103  the box's user reads its own /etc
+    for folder, folders, files in os.walk(made):
+        for name in folders:
+            if not os.path.islink(f"{folder}/{name}"):
+                os.chmod(f"{folder}/{name}", 0o755)  # noqa: S103  the same
+        for name in files:
+            path = f"{folder}/{name}"
+            if not os.path.islink(path):
+                os.chmod(path, 0o755 if os.stat(path).st_mode & 0o100 else 0o644)
 
 
 def _stamps() -> Iterable[tuple[str, float]]:

@@ -92,12 +92,13 @@ def check_trusted(path: str) -> None:
     path nobody else can replace what is ours, so it passes too; the path itself must be closed to others.
     """
     uid = os.getuid()
+    trusted = {0, uid, _root_seen_as()}
     current = os.path.realpath(path)
     while True:
         info = os.lstat(current)
         mode = stat.S_IMODE(info.st_mode)
         shared = bool(mode & 0o022) and not (mode & stat.S_ISVTX and current != path)
-        if info.st_uid not in {0, uid} or shared:
+        if info.st_uid not in trusted or shared:
             raise RingfenceError(
                 "unsafe-path",
                 f"{current!r} belongs to uid {info.st_uid} with mode {mode:04o}: another user could replace what lies below",
@@ -107,6 +108,23 @@ def check_trusted(path: str) -> None:
         if current == "/":
             return
         current = os.path.dirname(current)
+
+
+def _root_seen_as() -> int:
+    """The uid under which root's files appear here: 0, or the overflow uid in a user namespace that does not map root.
+
+    There, as in a rootless container, everything unmapped looks alike; what matters is that only this user and root
+    outside can write to it, which the mode bits say.
+    """
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as lines:
+            maps = [[int(number) for number in line.split()] for line in lines]
+        if any(first_outside == 0 for _, first_outside, _ in maps):
+            return 0
+        with open("/proc/sys/kernel/overflowuid", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
 
 
 def _is_own_folder(path: str, uid: int) -> bool:
