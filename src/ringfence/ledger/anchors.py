@@ -68,6 +68,29 @@ class CopyAnchor:
         return ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAnchor:
+    """One checkpoint that somebody kept in a file."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """How it is shown."""
+        return f"file:{self.path}"
+
+    def heads(self) -> Mapping[str, note.Checkpoint]:
+        """The checkpoint in the file. Raises LedgerError ``anchor-unreadable``."""
+        try:
+            with open(self.path, "rb") as stream:
+                head = note.parse(stream.read(65_536))
+        except OSError as error:
+            raise unreadable(self.name, os.strerror(error.errno or 0)) from error
+        if head is None:
+            raise unreadable(self.name, "it is not a checkpoint")
+        return {head.origin.removeprefix("ringfence/"): head}
+
+
 def refuse_rewind(name: str, known: note.Checkpoint | None, head: note.Checkpoint) -> None:
     """An anchor that already remembers more, or another tree of the same size, is evidence, not a target."""
     if known is None or known.size < head.size or (known.size, known.root) == (head.size, head.root):

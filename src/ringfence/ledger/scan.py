@@ -128,6 +128,18 @@ def _records(stream: BinaryIO, start: int, path: str) -> Iterator[Stored]:
             seq += 1
 
 
+def lines(directory: str) -> Iterator[tuple[int, bytes]]:
+    """Number and stored bytes of every committed record, not decoded."""
+    for file in segments(directory):
+        with file.open() as stream:
+            head = stream.readline(8192)
+            seq = file.first
+            for group in groups(stream, offset=len(head)):
+                for line in group.lines:
+                    yield seq, line
+                    seq += 1
+
+
 def value_of(line: bytes, where: str) -> dict[str, Json]:
     """A record's fields. Raises LedgerError ``ledger-altered`` where the line is no JSON object."""
     try:

@@ -1,0 +1,343 @@
+"""``ringfence ledger``: look at the ledger, verify it, export it, and ask the supervisor for what needs its one writer.
+
+What only reads works without a supervisor and on a copy (``--ledger DIR``). What appends goes to the running
+supervisor; where none runs, the ledger is opened here for as long as the verb takes.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ringfence.cli import ledger_show
+from ringfence.cli.text import escape
+from ringfence.model.entry import Json
+from ringfence.model.errors import LedgerError, RingfenceError
+from ringfence.model.ids import Micros
+from ringfence.model.tier import Tier
+from ringfence.supervisor.paths import Paths
+
+if TYPE_CHECKING:
+    from ringfence.ledger.note import Checkpoint
+    from ringfence.ledger.verdict import Verification
+
+CLEAN, ALTERED, NOT_PROVEN = 0, 12, 14
+APPENDING = ("checkpoint", "anchor", "archive", "purge", "hold", "erase", "rotate-key", "retention")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of every verb."""
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", help="one JSON object, or one a line")
+    common.add_argument("--ledger", metavar="DIR", help="another ledger's folder, for example an unpacked export")
+    ledger_show.configure(verbs.add_parser("show", parents=[common], help="search and list entries"))
+    _configure_reading(verbs, common)
+    _configure_appending(verbs, common)
+
+
+def _configure_reading(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    verify = verbs.add_parser("verify", parents=[common], help="check that nothing was changed, and what proves it")
+    verify.add_argument(
+        "--anchor",
+        action="append",
+        default=[],
+        metavar="ANCHOR",
+        help="ask this anchor too: copy:DIR, git:LOCATION#REF",
+    )
+    verify.add_argument(
+        "--checkpoint", action="append", default=[], metavar="FILE", help="a checkpoint that was kept elsewhere"
+    )
+    verify.add_argument(
+        "--max-age", type=float, default=86400, metavar="SECONDS", help="how long an entry may wait for an anchor"
+    )
+    verify.add_argument(
+        "--depth", choices=("chain", "tree", "strict"), default="strict", help="strict reads every record"
+    )
+    verify.add_argument("--replay", action="store_true", help="decide every recorded permission again")
+    export = verbs.add_parser("export", parents=[common], help="take evidence elsewhere")
+    export.add_argument("--format", choices=("bundle", "ocsf", "cef", "csv", "in-toto"), default="bundle")
+    export.add_argument("--out", metavar="PATH", help="a new folder for a bundle; else a file, or standard output")
+    export.add_argument("--mission", help="only this mission's entries")
+    proof = verbs.add_parser("proof", parents=[common], help="inclusion or consistency proof")
+    proof.add_argument("--entry", type=int, metavar="N", help="that entry N is in the log")
+    proof.add_argument("--from", dest="old", type=int, metavar="SIZE", help="that the log of SIZE entries is a prefix")
+    proof.add_argument("--size", type=int, help="of the log of so many entries; the whole log if not given")
+    verbs.add_parser("lag", parents=[common], help="how far each anchor is behind")
+    verbs.add_parser("rebuild-index", parents=[common], help="drop the search index and read the log again")
+
+
+def _configure_appending(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    verbs.add_parser("checkpoint", parents=[common], help="sign the head now")
+    anchor = verbs.add_parser("anchor", parents=[common], help="tell every anchor the head; or change the list")
+    anchor.add_argument(
+        "--add", action="append", default=[], metavar="ANCHOR", help="copy:DIR, git:LOCATION#REF, rfc3161:URL#ROOTS"
+    )
+    anchor.add_argument("--remove", action="append", default=[], metavar="ANCHOR")
+    for name, text in (
+        ("archive", "compress what is older than the operational class"),
+        ("purge", "remove what is older than the compliance class"),
+    ):
+        verb = verbs.add_parser(name, parents=[common], help=text)
+        verb.add_argument("--dry-run", action="store_true", help="only say what would go")
+    hold = verbs.add_parser("hold", parents=[common], help="legal holds: nothing they cover is purged or erased")
+    hold.add_argument("action", choices=("place", "list", "lift"))
+    hold.add_argument("--id", help="the hold to lift")
+    for name in ("--mission", "--subject", "--because"):
+        hold.add_argument(name)
+    for name in ("--since", "--until"):
+        hold.add_argument(name, type=ledger_show.instant, metavar="TIME")
+    erase = verbs.add_parser("erase", parents=[common], help="destroy personal data, and record that")
+    for name in ("--mission", "--subject", "--ground"):
+        erase.add_argument(name)
+    verbs.add_parser("rotate-key", parents=[common], help="change the signing key, destroy the old one")
+    retention = verbs.add_parser("retention", parents=[common], help="days of the two classes")
+    retention.add_argument("--operational-days", type=int)
+    retention.add_argument("--compliance-days", type=int)
+
+
+def run(args: argparse.Namespace, paths: Paths) -> int:
+    """Carry out one verb. Exit 12 where the ledger was altered, 14 where nothing outside proves it."""
+    directory = os.path.realpath(args.ledger) if args.ledger else paths.ledger
+    if args.verb in APPENDING:
+        return _append(args, paths, directory)
+    if args.verb == "verify":
+        return _verify(args, paths, directory)
+    reading: dict[str, Callable[[], int]] = {
+        "show": lambda: ledger_show.show(args, directory),
+        "export": lambda: _export(args, directory),
+        "proof": lambda: _proof(args, directory),
+        "lag": lambda: _lag(args, directory),
+        "rebuild-index": lambda: _rebuild(args, directory),
+    }
+    return reading[args.verb]()
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _verify(args: argparse.Namespace, paths: Paths, directory: str) -> int:
+    from ringfence.ledger import anchors
+    from ringfence.ledger.verify import verify
+
+    asked = [*anchors.configured(directory), *(anchors.parse_anchor(text, directory) for text in args.anchor)]
+    found = verify(
+        directory,
+        anchors=[*asked, *(anchors.FileAnchor(path=os.path.realpath(path)) for path in args.checkpoint)],
+        now=_now(),
+        max_age=Micros(int(args.max_age * 1_000_000)),
+        depth=args.depth,
+        redecide=redecider(paths, directory) if args.replay else None,
+    )
+    if args.json:
+        print(json.dumps(_fields(found)))
+    else:
+        _print_verification(found)
+    if found.verdict.value == "OK":
+        return CLEAN
+    return NOT_PROVEN if found.verdict.proven else ALTERED
+
+
+def _print_verification(found: "Verification") -> None:
+    print(f"{found.verdict.value}" + (f"  {escape(found.place)}" if found.place else ""))
+    if found.detail:
+        print(f"  {escape(found.detail)}")
+    if found.size:
+        print(f"  log {found.log}: records {found.first} to {found.size - 1}, signed for {found.checkpoint}")
+    for status in found.anchors:
+        behind = (
+            f"{status.lag_records} records behind, {status.lag_us / 1e6:.0f} s"
+            if status.lag_records
+            else "covers everything"
+        )
+        print(f"  anchor {escape(status.name)}: {behind}")
+    if found.replay is not None:
+        r = found.replay
+        print(
+            f"  decided again: {r.lawful} of {r.allowed} permissions lawful, {r.not_replayed} could not be decided again"
+        )
+
+
+def _fields(found: "Verification") -> dict[str, object]:
+    replay = found.replay
+    return {
+        "verdict": found.verdict.value,
+        "place": found.place,
+        "detail": found.detail,
+        "log": found.log,
+        "first": found.first,
+        "size": found.size,
+        "root": found.root,
+        "checkpoint": found.checkpoint,
+        "anchors": [
+            {"name": s.name, "size": s.size, "lag_records": s.lag_records, "lag_us": s.lag_us} for s in found.anchors
+        ],
+        "replay": None
+        if replay is None
+        else {"allowed": replay.allowed, "lawful": replay.lawful, "not_replayed": replay.not_replayed},
+    }
+
+
+def redecider(paths: Paths, directory: str) -> Callable[[Mapping[str, Json]], Tier | None]:
+    """Decides a recorded intent again with the policy that it names; None where that cannot be done."""
+    from ringfence.ledger import record as records
+    from ringfence.ledger.personal import PersonalStore
+    from ringfence.model.ids import Sha256
+    from ringfence.policy.policy import Policy
+    from ringfence.policy.store import PolicyStore
+
+    store, side, loaded = PolicyStore(paths.policies), PersonalStore(directory), dict[tuple[str, str, str], Policy]()
+
+    def redecide(record: Mapping[str, Json]) -> Tier | None:
+        def load(name: str) -> str | None:
+            personal = record.get("personal")
+            commit = personal.get(name) if isinstance(personal, dict) else None
+            return side.load(commit) if isinstance(commit, dict) else None
+
+        body = record.get("body")
+        decision = body.get("decision") if isinstance(body, dict) else None
+        digest = str(decision.get("policy")) if isinstance(decision, dict) else ""
+        try:
+            call = records.call_from_record(record, load)
+            facts = records.facts_from_record(record, load)
+            key = (digest, facts.root, facts.home)
+            if key not in loaded:
+                loaded[key] = Policy.from_effective(store.get(Sha256(digest)), root=facts.root, home=facts.home)
+            return loaded[key].decide_with(call, facts).tier
+        except (records.NotReplayable, RingfenceError):
+            return None
+
+    return redecide
+
+
+def _export(args: argparse.Namespace, directory: str) -> int:
+    from ringfence.ledger import export
+
+    if args.format == "bundle":
+        if not args.out:
+            raise LedgerError("bad-export", "a bundle needs --out with a new folder")
+        done = export.bundle(directory, os.path.realpath(args.out), anchored=_anchored(directory))
+        print(
+            json.dumps(done)
+            if args.json
+            else f"{done['records']} records in {escape(args.out)}; check with: python3 verify.py ."
+        )
+        return CLEAN
+    rows = export.rows(directory, args.format, mission=args.mission or "")
+    if not args.out:
+        for row in rows:
+            print(row)
+        return CLEAN
+    with open(args.out, "x", encoding="utf-8") as stream:
+        stream.writelines(f"{row}\n" for row in rows)
+    return CLEAN
+
+
+def _anchored(directory: str) -> dict[str, "Checkpoint"]:
+    """Heads of this log by anchor, from the anchors that answer."""
+    from ringfence.ledger import anchors, scan
+
+    files = scan.segments(directory)
+    log = scan.header(files[-1]).log if files else ""
+    found = {}
+    for anchor in anchors.configured(directory):
+        head = anchor.heads().get(log)
+        if head is not None:
+            found[anchor.name] = head
+    return found
+
+
+def _proof(args: argparse.Namespace, directory: str) -> int:
+    from ringfence.ledger import proof
+
+    leaves = proof.leaves_of(directory)
+    size = args.size or leaves.size
+    if (args.entry is None) == (args.old is None):
+        raise LedgerError("no-proof", "give one of --entry and --from")
+    found = (
+        proof.inclusion(leaves, args.entry, size)
+        if args.entry is not None
+        else proof.consistency(leaves, args.old, size)
+    )
+    print(json.dumps(found, indent=None if args.json else 2))
+    return CLEAN
+
+
+def _lag(args: argparse.Namespace, directory: str) -> int:
+    from ringfence.ledger import anchors
+
+    rows = anchors.lag(directory, size=ledger_show.size_of(directory), now=_now())
+    if args.json:
+        print(
+            json.dumps(
+                [{"name": r.name, "size": r.size, "lag_records": r.lag_records, "lag_us": r.lag_us} for r in rows]
+            )
+        )
+    else:
+        for line in ledger_show.lag_lines(rows):
+            print(line)
+    return CLEAN if rows else NOT_PROVEN
+
+
+def _rebuild(args: argparse.Namespace, directory: str) -> int:
+    from ringfence.ledger.index import Index
+
+    with Index(directory) as index:
+        size = index.rebuild()
+    print(json.dumps({"records": size}) if args.json else f"{size} records indexed")
+    return CLEAN
+
+
+# -- appending --------------------------------------------------------------------------------------------------------
+
+
+def _append(args: argparse.Namespace, paths: Paths, directory: str) -> int:
+    dropped = {"verb", "command", "json", "ledger", "test_root"}
+    arguments = {
+        name: value for name, value in vars(args).items() if name not in dropped and value not in (None, [], False)
+    }
+    answer = _ask_supervisor(paths, args.verb, arguments) if not args.ledger else None
+    if answer is None:
+        answer = _perform_here(directory, args.verb, arguments)
+    if args.json:
+        print(json.dumps(answer))
+    else:
+        print(escape(json.dumps(answer, indent=2, ensure_ascii=False)))
+    return CLEAN
+
+
+def _ask_supervisor(paths: Paths, verb: str, arguments: dict[str, object]) -> dict[str, object] | None:
+    """The supervisor's answer, or None where no supervisor runs."""
+    from ringfence.supervisor import client
+
+    try:
+        return client.request(paths, "ledger", {"action": verb, "arguments": arguments}, start=False, seconds=600)
+    except RingfenceError as error:
+        if error.code == "no-supervisor":
+            return None
+        raise
+
+
+def _perform_here(directory: str, verb: str, arguments: dict[str, object]) -> dict[str, object]:
+    import pwd
+
+    from ringfence.ledger import admin, scan
+    from ringfence.ledger.log import Ledger
+    from ringfence.model.person import Person
+
+    if not scan.segments(directory):
+        raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
+    uid = os.getuid()
+    person = Person(name=pwd.getpwuid(uid).pw_name, uid=uid, how="process")
+    with Ledger.open(directory) as ledger:
+        return dict(admin.perform(ledger, verb, arguments, by=person))
+
+
+def _now() -> Micros:
+    return Micros(time.time_ns() // 1000)

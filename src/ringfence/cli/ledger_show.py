@@ -1,0 +1,195 @@
+"""``ringfence ledger show``: search, page, follow; one line an entry for people, one JSON object for programs."""
+
+import argparse
+import datetime as dt
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ringfence.cli.text import escape
+from ringfence.ledger import scan
+from ringfence.ledger.verdict import AnchorStatus
+from ringfence.model.entry import EntryKind, Json
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros
+
+if TYPE_CHECKING:
+    from ringfence.ledger.index import Index, Query
+
+_KINDS = [kind.value for kind in EntryKind]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Filters; everything given must hold."""
+    parser.add_argument(
+        "--kind", action="append", default=[], choices=_KINDS, metavar="KIND", help="as tool.intent; may be given again"
+    )
+    parser.add_argument("--mission")
+    parser.add_argument("--call")
+    parser.add_argument("--tier", choices=("allow", "ask", "deny"))
+    parser.add_argument("--rule")
+    parser.add_argument("--program")
+    parser.add_argument("--path", help="a file, or a folder and all below it")
+    parser.add_argument("--host")
+    parser.add_argument("--tool", help="SERVER/TOOL")
+    parser.add_argument("--agent")
+    parser.add_argument("--text", help="words that must all be there")
+    parser.add_argument("--violations", action="store_true", help="only entries that saw a violation")
+    parser.add_argument("--since", type=instant, metavar="TIME", help="2026-01-31, 2026-01-31T12:00, 90m, 24h, 7d")
+    parser.add_argument("--until", type=instant, metavar="TIME")
+    parser.add_argument("--limit", type=int, default=50)
+    parser.add_argument("--before", type=int, metavar="N", help="entries before number N: the next page")
+    parser.add_argument("--follow", action="store_true", help="go on with new entries until interrupted")
+
+
+def instant(text: str) -> int:
+    """Microseconds of a date, a time, or an age such as 90m, 24h, 7d."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    if text[:-1].isdigit() and text[-1] in units:
+        return time.time_ns() // 1000 - int(text[:-1]) * units[text[-1]] * 1_000_000
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 2026-01-31, 2026-01-31T12:00 or 24h") from None
+    return int(moment.astimezone(dt.UTC).timestamp()) * 1_000_000
+
+
+def show(args: argparse.Namespace, directory: str) -> int:
+    """List what the filters find, newest last; with ``--follow`` go on."""
+    from ringfence.ledger.index import Query
+
+    query = Query(
+        kinds=tuple(args.kind),
+        mission=args.mission or "",
+        call=args.call or "",
+        tier=args.tier or "",
+        rule=args.rule or "",
+        program=args.program or "",
+        path=args.path or "",
+        host=args.host or "",
+        tool=args.tool or "",
+        agent=args.agent or "",
+        since=args.since or 0,
+        until=args.until or 0,
+        text=args.text or "",
+        violations=args.violations,
+        before=-1 if args.before is None else args.before,
+    )
+    if not scan.segments(directory):
+        raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
+    with _index(directory) as index:
+        index.catch_up()
+        page = index.search(query, limit=args.limit)
+        _print(index.read(tuple(reversed(page.seqs))), as_json=args.json)
+        if page.more and not args.json:
+            print(f"-- older: --before {page.seqs[-1]}", file=sys.stderr)
+        if not args.json:
+            _print_lag(directory)
+        if args.follow:
+            _follow(index, query, size_of(directory) - 1, as_json=args.json)
+    return 0
+
+
+def _index(directory: str) -> "Index":
+    from ringfence.ledger.index import Index
+
+    try:
+        return Index(directory)
+    except OSError:  # a copy that may only be read, on an auditor's machine
+        return Index(directory, path=":memory:")
+
+
+def _follow(index: "Index", query: "Query", last: int, *, as_json: bool) -> None:
+    import dataclasses
+
+    while True:
+        time.sleep(0.3)
+        index.catch_up()
+        page = index.search(dataclasses.replace(query, after=last, before=-1, newest_first=False), limit=1000)
+        if page.seqs:
+            _print(index.read(page.seqs), as_json=as_json)
+            last = page.seqs[-1]
+
+
+def _print(records: Iterable[scan.Stored], *, as_json: bool) -> None:
+    for record in records:
+        print(record.line.decode().rstrip("\n") if as_json else line(record.value), flush=True)
+
+
+def line(record: Mapping[str, Json]) -> str:
+    """One entry for a person."""
+    moment = dt.datetime.fromtimestamp(int(str(record["time"])) / 1e6, dt.UTC)
+    stamp = moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    body = record.get("body")
+    fields = body if isinstance(body, dict) else {}
+    parts = [
+        f"{record.get('seq'):>7}",
+        stamp,
+        f"{record.get('kind')!s:<16}",
+        str(record.get("mission", "-")),
+        _says(fields),
+    ]
+    return escape("  ".join(parts), keep=frozenset(" "))
+
+
+def _says(fields: Mapping[str, Json]) -> str:
+    decision = fields.get("decision")
+    if isinstance(decision, dict):
+        reasons = decision.get("reasons")
+        rules = [str(r.get("rule")) for r in reasons if isinstance(r, dict)] if isinstance(reasons, list) else []
+        return f"{str(decision.get('tier')).upper():<5} {_request(fields.get('request'))}  [{', '.join(dict.fromkeys(rules))}]"
+    if "fault" in fields:
+        return f"fault {fields['fault']}"
+    if "exit" in fields or "signal" in fields or "controls" in fields:
+        ended = f", ended by the fence: {fields['ended_by']}" if fields.get("ended_by") else ""
+        how = f"signal {fields['signal']}" if fields.get("signal") is not None else f"exit {fields.get('exit')}"
+        return f"{how}{ended}, {int(str(fields.get('duration', 0))) / 1e6:.3f} s"
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True)[:200]
+
+
+def _request(request: Json) -> str:
+    if not isinstance(request, dict):
+        return "?"
+    for name in ("line", "argv", "path", "host", "tool"):
+        value = request.get(name)
+        if isinstance(value, list):
+            return " ".join(str(word) for word in value)[:160]
+        if value is not None:
+            action = f"{request['action']} " if "action" in request else ""
+            port = f":{request['port']}" if name == "host" else ""
+            return f"{action}{value}{port}"[:160]
+    return "?"
+
+
+def size_of(directory: str) -> int:
+    """Committed records of a log."""
+    last = 0
+    files = scan.segments(directory)
+    for record in scan.records(directory, files[-1].first if files else 0):
+        last = record.seq + 1
+    return last or (files[-1].first if files else 0)
+
+
+def _print_lag(directory: str) -> None:
+    from ringfence.ledger import anchors
+
+    for text in lag_lines(anchors.lag(directory, size=size_of(directory), now=Micros(time.time_ns() // 1000))):
+        print(f"-- {text}", file=sys.stderr)
+
+
+def lag_lines(rows: Iterable[AnchorStatus]) -> list[str]:
+    """How far each anchor is behind, for a person."""
+    found = [
+        f"anchor {escape(r.name)}: "
+        + (
+            f"{r.lag_records} records behind, the oldest for {r.lag_us / 1e6:.0f} s"
+            if r.lag_records
+            else "covers everything"
+        )
+        for r in rows
+    ]
+    return found or [
+        "no anchor: the end of this log could be cut off unseen; add one with `ringfence ledger anchor --add`"
+    ]

@@ -1,0 +1,149 @@
+"""Exports: the native bundle that verifies itself anywhere, and rows for other systems. Reads; writes only the bundle."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+
+from ringfence.ledger import export_rows, note, proof, scan, tree
+from ringfence.ledger.standalone import VERIFIER
+from ringfence.model.entry import Json
+from ringfence.model.errors import LedgerError
+
+README = """This folder is a ringfence audit ledger, exported.
+
+Check it without ringfence, with Python 3.11 or newer and nothing else:
+
+    python3 verify.py . --strict --anchor CHECKPOINT
+
+CHECKPOINT is a head of this log that was kept outside of the machine that made it: ask whoever keeps the anchor for it.
+Without one the verdict is NO_ANCHOR: nothing inside this folder can show that its end was not cut off.
+`anchors/` holds the heads that the exporting machine fetched from its anchors; take them from the anchor yourself.
+verify.py is short: read it, or write your own from the format document (docs/ledger-format.md of ringfence).
+"""
+
+
+def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] | None = None) -> dict[str, Json]:
+    """Copy the evidence into the new folder ``out`` with verifier and manifest; keys and personal data stay behind.
+
+    ``anchored`` are heads by anchor name, to be put beside it. Works while a writer is at work. Raises LedgerError
+    ``bad-export`` where ``out`` exists or the ledger is none.
+    """
+    if os.path.lexists(out):
+        raise LedgerError("bad-export", "the folder of a bundle must be new", where=out)
+    try:
+        with open(f"{directory}/checkpoint", "rb") as stream:
+            checkpoint = stream.read(65_536)  # before the segments, so that they hold at least what it signs for
+    except FileNotFoundError as error:
+        raise LedgerError("ledger-missing", "there is no ledger here", where=directory) from error
+    os.makedirs(f"{out}/segments", mode=0o700)
+    for file in scan.segments(directory):
+        _copy_segment(file, f"{out}/segments/{os.path.basename(file.path)}")
+    _write(f"{out}/checkpoint", checkpoint)
+    _write(f"{out}/README.txt", README.encode())
+    shutil.copyfile(VERIFIER, f"{out}/verify.py")
+    for number, (name, head) in enumerate(sorted((anchored or {}).items())):
+        os.makedirs(f"{out}/anchors", exist_ok=True)
+        _write(f"{out}/anchors/{number}.checkpoint", head.text())
+        _write(f"{out}/anchors/{number}.name", name.encode() + b"\n")
+    records = sum(1 for _ in scan.lines(out))
+    files: dict[str, Json] = dict(sorted(_digests(out)))
+    manifest: dict[str, Json] = {"format": 1, "records": records, "files": files}
+    _write(f"{out}/manifest.json", json.dumps(manifest, indent=1).encode() + b"\n")
+    return {"out": out, "records": records, "files": len(files)}
+
+
+def _copy_segment(file: scan.SegmentFile, target: str) -> None:
+    """Copy committed bytes only: what a writer has in flight, and the zeros ahead, are no evidence."""
+    if file.archived:
+        shutil.copyfile(file.path, target)
+        return
+    with open(file.path, "rb") as source, open(target, "wb") as copy:
+        head = source.readline(8192)
+        end = len(head)
+        for group in scan.groups(source, offset=end):
+            end = group.end
+        source.seek(0)
+        while end > 0:
+            block = source.read(min(end, 1 << 20))
+            if not block:
+                raise LedgerError("bad-export", "the segment changed while it was copied", where=file.path)
+            copy.write(block)
+            end -= len(block)
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb") as stream:
+        stream.write(data)
+
+
+def _digests(out: str) -> Iterator[tuple[str, str]]:
+    for folder, _, names in os.walk(out):
+        for name in names:
+            path = f"{folder}/{name}"
+            with open(path, "rb") as stream:
+                yield os.path.relpath(path, out), hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def rows(directory: str, form: str, *, mission: str = "") -> Iterator[str]:
+    """Lines of one form (``ocsf``, ``cef``, ``csv``, ``in-toto``), of all records or of one mission.
+
+    Raises LedgerError ``bad-export`` for another form, or a statement without a mission.
+    """
+    if form == "in-toto":
+        yield json.dumps(statement(directory, mission), sort_keys=True)
+        return
+    writers: dict[str, Callable[[Mapping[str, Json], str], str]] = {
+        "ocsf": export_rows.ocsf,
+        "cef": export_rows.cef,
+        "csv": export_rows.csv,
+    }
+    if form not in writers:
+        raise LedgerError("bad-export", f"there is no export form {form!r}", remedy="bundle, ocsf, cef, csv or in-toto")
+    if form == "csv":
+        yield export_rows.csv_head()
+    for record in scan.records(directory):
+        if not mission or record.value.get("mission") == mission:
+            yield writers[form](record.value, tree.leaf_hash(record.line).hex())
+
+
+def statement(directory: str, mission: str) -> dict[str, Json]:
+    """An in-toto statement about a mission: every record with its proof of inclusion in the signed head.
+
+    The subject is the mission's set of record hashes; whoever wants it signed wraps it in a DSSE envelope.
+    """
+    if not mission:
+        raise LedgerError("bad-export", "an in-toto statement is about one mission", remedy="give --mission")
+    with open(f"{directory}/checkpoint", "rb") as stream:
+        head = stream.read(65_536)
+    parsed = note.parse(head)
+    if parsed is None:
+        raise LedgerError("ledger-altered", "the checkpoint is not a signed note", where=f"{directory}/checkpoint")
+    leaves = proof.leaves_of(directory)
+    own = [r for r in scan.records(directory) if r.value.get("mission") == mission and r.seq < parsed.size]
+    if not own:
+        raise LedgerError("bad-export", f"no signed entry is of mission {mission!a}")
+    entries: list[Json] = [
+        {"record": record.line.decode(), "proof": proof.inclusion(leaves, record.seq, parsed.size)} for record in own
+    ]
+    digest = hashlib.sha256(b"".join(tree.leaf_hash(record.line) for record in own)).hexdigest()
+    return {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": f"ringfence-mission:{mission}", "digest": {"sha256": digest}}],
+        "predicateType": "urn:ringfence:mission-ledger:v1",
+        "predicate": {"checkpoint": head.decode(), "entries": entries, **_summary(own)},
+    }
+
+
+def _summary(own: list[scan.Stored]) -> dict[str, Json]:
+    tiers = {"allow": 0, "ask": 0, "deny": 0}
+    policies: set[str] = set()
+    for record in own:
+        body = record.value.get("body")
+        decision = body.get("decision") if isinstance(body, dict) else None
+        if isinstance(decision, dict) and record.value.get("kind") == "tool.intent":
+            tiers[str(decision.get("tier"))] = tiers.get(str(decision.get("tier")), 0) + 1
+            policies.add(str(decision.get("policy")))
+    digests: list[Json] = [*sorted(policies)]
+    return {"decisions": dict(tiers), "policies": digests}

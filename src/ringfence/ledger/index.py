@@ -1,0 +1,357 @@
+"""The search index: SQLite beside the log, never the truth, dropped and rebuilt at will.
+
+It holds what one searches for and the number of each record; records themselves are read from the segments. Filling it
+twice gives the same rows, which a test checks.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ringfence.ledger import scan
+from ringfence.model.entry import Json
+from ringfence.model.errors import LedgerError
+
+VERSION = 1
+BATCH = 2000
+_TABLES = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE records(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, mission TEXT, call TEXT, tier TEXT,
+    violation INTEGER NOT NULL, segment INTEGER NOT NULL, offset INTEGER NOT NULL);
+CREATE TABLE terms(field TEXT NOT NULL, value TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(field, value, seq)) WITHOUT ROWID;
+CREATE INDEX by_time ON records(time, seq);
+CREATE INDEX by_kind ON records(kind, seq);
+CREATE INDEX by_mission ON records(mission, seq) WHERE mission IS NOT NULL;
+CREATE INDEX by_call ON records(call, seq) WHERE call IS NOT NULL;
+CREATE INDEX by_tier ON records(tier, seq) WHERE tier IS NOT NULL;
+CREATE VIRTUAL TABLE words USING fts5(text, content='', detail='none', columnsize=0);
+"""
+FIELDS = ("rule", "program", "path", "host", "tool", "agent")
+"""What ``terms`` holds; a path stands there with each folder above it, so that a prefix is an equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to look for; everything given must hold. ``before`` and ``after`` are record numbers, for paging."""
+
+    kinds: tuple[str, ...] = ()
+    mission: str = ""
+    call: str = ""
+    tier: str = ""
+    rule: str = ""
+    program: str = ""
+    path: str = ""
+    host: str = ""
+    tool: str = ""
+    agent: str = ""
+    since: int = 0
+    until: int = 0
+    text: str = ""
+    violations: bool = False
+    after: int = -1
+    before: int = -1
+    newest_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Numbers of the records found, in the order asked for; ``more`` where the page did not end the list."""
+
+    seqs: tuple[int, ...]
+    more: bool
+
+
+class Index:
+    """The index of one ledger. Raises LedgerError ``index-unusable`` where SQLite cannot use its file."""
+
+    def __init__(self, directory: str, *, path: str | None = None) -> None:
+        """Open or make the index; a file that is none, or of another version, is replaced."""
+        self._directory = directory
+        self._path = path or f"{directory}/index.sqlite"
+        try:
+            self._database = self._open()
+        except sqlite3.DatabaseError:
+            self._remove()
+            self._database = self._open()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    def __enter__(self) -> "Index":  # noqa: PYI034 - final in use
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def rebuild(self) -> int:
+        """Drop everything and read the whole log again; returns how many records there are."""
+        self._database.close()
+        self._remove()
+        self._database = self._open()
+        return self.catch_up()
+
+    def catch_up(self) -> int:
+        """Read what the log has and the index has not; returns how many records the index has now."""
+        try:
+            files = scan.segments(self._directory)
+            log = scan.header(files[-1]).log if files else ""
+            with self._database:
+                known, oldest = self._meta("log"), files[0].first if files else 0
+                purged = self._database.execute("SELECT 1 FROM records WHERE seq < ? LIMIT 1", (oldest,)).fetchone()
+                if known not in {"", log} or purged:
+                    self._clear()  # the words of what was purged must go as well
+                self._database.execute("INSERT OR REPLACE INTO meta VALUES ('log', ?)", (log,))
+            for batch in _batches(self._places(files, self._size())):
+                with self._database:
+                    self._insert(batch)
+            return self._size()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def search(self, query: Query, *, limit: int = 50) -> Page:
+        """One page of what the query finds. Raises LedgerError ``bad-query`` for a text that cannot be searched."""
+        where, values = _conditions(query)
+        order = "DESC" if query.newest_first else "ASC"
+        sql = f"SELECT r.seq FROM {where} ORDER BY r.seq {order} LIMIT ?"  # noqa: S608 - names are ours, values are bound
+        try:
+            rows = self._database.execute(sql, [*values, limit + 1]).fetchall()
+        except sqlite3.OperationalError as error:
+            raise LedgerError("bad-query", f"the index cannot search for that: {error}") from error
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        return Page(seqs=tuple(row[0] for row in rows[:limit]), more=len(rows) > limit)
+
+    def read(self, seqs: Sequence[int]) -> Iterator[scan.Stored]:
+        """The records of these numbers, in this order, from the segments."""
+        files = {file.first: file for file in scan.segments(self._directory)}
+        for seq in seqs:
+            row = self._database.execute("SELECT segment, offset FROM records WHERE seq = ?", (seq,)).fetchone()
+            if row is None or row[0] not in files:
+                continue
+            with files[row[0]].open() as stream:
+                stream.seek(row[1])
+                line = stream.readline(70_000)
+            value = scan.value_of(line, files[row[0]].path)
+            if value.get("seq") == seq:
+                yield scan.Stored(seq=seq, line=line, value=value)
+
+    def dump(self) -> str:
+        """Every row in order: equal indexes give equal texts."""
+        rows = [
+            *self._database.execute("SELECT * FROM meta ORDER BY key"),
+            *self._database.execute("SELECT * FROM records ORDER BY seq"),
+            *self._database.execute("SELECT * FROM terms ORDER BY field, value, seq"),
+        ]
+        return "\n".join(json.dumps(row) for row in rows)
+
+    def _open(self) -> sqlite3.Connection:
+        fresh = not os.path.exists(self._path)
+        if fresh and self._path != ":memory:":
+            os.close(os.open(self._path, os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        database = sqlite3.connect(self._path, timeout=20, check_same_thread=False)
+        try:
+            database.execute("PRAGMA synchronous = OFF")  # what a crash spoils is rebuilt
+            database.execute("PRAGMA temp_store = MEMORY")
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version != VERSION:
+                if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    raise sqlite3.DatabaseError("another version")
+                database.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _remove(self) -> None:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            if os.path.exists(self._path + suffix):
+                os.unlink(self._path + suffix)
+
+    def _clear(self) -> None:
+        for table in ("meta", "records", "terms"):
+            self._database.execute(f"DELETE FROM {table}")  # noqa: S608 - names are ours
+        self._database.execute("INSERT INTO words(words) VALUES ('delete-all')")
+
+    def _meta(self, key: str) -> str:
+        row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def _size(self) -> int:
+        (size,) = self._database.execute("SELECT coalesce(max(seq) + 1, 0) FROM records").fetchone()
+        return int(size)
+
+    def _places(self, files: Sequence[scan.SegmentFile], start: int) -> "Iterator[tuple[int, int, int, bytes]]":
+        for position, file in enumerate(files):
+            if position + 1 < len(files) and files[position + 1].first <= start:
+                continue
+            head = scan.header(file).line()
+            seq = file.first
+            offset = len(head)
+            with file.open() as stream:
+                for group in scan.groups(stream, offset=offset):
+                    for line in group.lines:
+                        if seq >= start:
+                            yield seq, file.first, offset, line
+                        seq += 1
+                        offset += len(line)
+                    offset = group.end
+
+    def _insert(self, batch: Sequence[tuple[int, int, int, bytes]]) -> None:
+        records, terms, words = [], [], []
+        for seq, segment, offset, line in batch:
+            found = describe(scan.value_of(line, "index"))
+            records.append((seq, *found.columns, segment, offset))
+            terms += [(field, value, seq) for field, value in sorted(found.terms)]
+            words.append((seq, found.text))
+        self._database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", records)
+        self._database.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?, ?)", terms)
+        self._database.executemany("INSERT INTO words(rowid, text) VALUES (?, ?)", words)
+
+    def _unusable(self, error: sqlite3.Error) -> LedgerError:
+        return LedgerError(
+            "index-unusable", f"SQLite: {error}", where=self._path, remedy="ringfence ledger rebuild-index"
+        )
+
+
+def _batches(rows: Iterator[tuple[int, int, int, bytes]]) -> "Iterator[list[tuple[int, int, int, bytes]]]":
+    batch = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _conditions(query: Query) -> tuple[str, list[object]]:
+    tables, tests, values = ["records r"], ["1"], []
+    for field in FIELDS:
+        value = getattr(query, field)
+        if value:
+            value = value.lower() if field == "host" else value.rstrip("/") or "/" if field == "path" else value
+            tables.append(f"terms t_{field}")
+            tests.append(f"t_{field}.seq = r.seq AND t_{field}.field = ? AND t_{field}.value = ?")
+            values += [field, value]
+    for column in ("mission", "call", "tier"):
+        if getattr(query, column):
+            tests.append(f"r.{column} = ?")
+            values.append(getattr(query, column))
+    if query.kinds:
+        tests.append(f"r.kind IN ({','.join('?' * len(query.kinds))})")
+        values += query.kinds
+    for column, sign, bound, unset in (
+        ("time", ">=", query.since, 0),
+        ("time", "<=", query.until, 0),
+        ("seq", ">", query.after, -1),
+        ("seq", "<", query.before, -1),
+    ):
+        if bound != unset:
+            tests.append(f"r.{column} {sign} ?")
+            values.append(bound)
+    if query.violations:
+        tests.append("r.violation = 1")
+    if query.text:
+        tests.append("r.seq IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        values.append(" ".join(_quoted(word) for word in query.text.split()) or '""')
+    return f"{', '.join(tables)} WHERE {' AND '.join(tests)}", list(values)
+
+
+def _quoted(word: str) -> str:
+    """A word of a search as the tokenizer splits it: every part must be there, operators mean nothing."""
+    parts = "".join(char if char.isalnum() else " " for char in word).split()
+    return " ".join(f'"{part}"' for part in parts) or '""'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What the index keeps of one record."""
+
+    columns: tuple[int, str, str | None, str | None, str | None, int]
+    terms: frozenset[tuple[str, str]]
+    text: str
+
+
+def describe(record: Mapping[str, Json]) -> Described:
+    """Columns, terms and searchable text of a record."""
+    body = record.get("body")
+    fields = body if isinstance(body, dict) else {}
+    decision = fields.get("decision")
+    answer = decision if isinstance(decision, dict) else {}
+    tier = answer.get("tier", fields.get("tier"))
+    return Described(
+        columns=(
+            int(str(record["time"])),
+            str(record["kind"]),
+            _optional(record.get("mission")),
+            _optional(record.get("call")),
+            _optional(tier),
+            int(b'"violation":true' in json.dumps(fields, separators=(",", ":")).encode()),
+        ),
+        terms=frozenset(_terms(fields, answer)),
+        text=" ".join(_texts(fields)),
+    )
+
+
+def _optional(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _terms(fields: Mapping[str, Json], answer: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    if isinstance(fields.get("agent"), str) and fields["agent"]:
+        yield "agent", str(fields["agent"])
+    for reason in _rows(answer.get("reasons")):
+        yield "rule", str(reason.get("rule"))
+    request = fields.get("request")
+    if isinstance(request, dict):
+        yield from _request_terms(request)
+    host = fields.get("host")
+    if isinstance(host, str):
+        yield "host", host.lower()
+    facts = fields.get("facts")
+    if isinstance(facts, dict):
+        for program in _rows(facts.get("programs")):
+            yield "program", str(program.get("name"))
+        for path in _rows(facts.get("paths")):
+            yield from (("path", above) for above in _folders(str(path.get("real", ""))))
+
+
+def _request_terms(request: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    argv = request.get("argv")
+    if isinstance(argv, list) and argv and isinstance(argv[0], str):
+        yield "program", argv[0].rsplit("/", 1)[-1]
+    if isinstance(request.get("line"), str):
+        words = str(request["line"]).split()
+        if words:
+            yield "program", words[0].rsplit("/", 1)[-1]
+    if isinstance(request.get("host"), str):
+        yield "host", str(request["host"]).lower()
+    if isinstance(request.get("tool"), str):
+        yield "tool", f"{request.get('server')}/{request['tool']}"
+    if request.get("kind") == "file" and isinstance(request.get("path"), str):
+        yield from (("path", above) for above in _folders(str(request["path"])))
+
+
+def _folders(path: str) -> Iterator[str]:
+    while path and path != "/":
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _rows(value: Json) -> Iterator[Mapping[str, Json]]:
+    if isinstance(value, list):
+        yield from (row for row in value if isinstance(row, dict))
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)

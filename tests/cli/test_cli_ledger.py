@@ -1,0 +1,138 @@
+"""``ringfence ledger`` on a folder, without a supervisor."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ringfence.cli.main import main
+from ringfence.ledger import record
+from ringfence.ledger.log import Ledger
+from ringfence.ledger.start import now
+from ringfence.model.call import ToolCall
+from ringfence.model.entry import Entry, EntryKind
+from ringfence.model.ids import MissionId
+from ringfence.policy.facts import gather
+from ringfence.policy.policy import Policy
+from ringfence.policy.store import PolicyStore
+
+POLICY = """
+version: 1
+fail_closed: true
+commands:
+  allow:
+    - argv_prefix: ["git", "status"]
+"""
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch) -> Path:
+    """A test root with a ledger of three calls: two allowed, one denied."""
+    root = tmp_path / "root"
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (root / "state").mkdir(parents=True)
+    policy = Policy.parse(POLICY, root=str(repository))
+    PolicyStore(str(root / "state" / "policies")).put(policy.effective())
+    with Ledger.open(str(root / "state" / "ledger")) as ledger:
+        for number, line in enumerate(["git status", "git status -s", "rm -rf / \x1b[31m"]):
+            call = ToolCall.shell(line, cwd=str(repository))
+            facts = gather(policy.questions(call), call, root=policy.root)
+            decision = policy.decide_with(call, facts)
+            body = record.intent_body(call, facts, decision, extra={"agent": "tester"})
+            entry = Entry(kind=EntryKind.INTENT, time=now(), mission=MissionId("m-1"), call=f"c-{number}", body=body)
+            ledger.append([entry])
+            if number < 2:
+                ledger.append(
+                    [
+                        Entry(
+                            kind=EntryKind.RESULT,
+                            time=now(),
+                            mission=MissionId("m-1"),
+                            call=f"c-{number}",
+                            body={"exit": 0},
+                        )
+                    ]
+                )
+    return root
+
+
+def ringfence(state: Path, *words: str) -> int:
+    return main(["--test-root", str(state), "ledger", *words])
+
+
+def test_show_lists_filters_and_escapes(state, capsys):
+    assert ringfence(state, "show") == 0
+    out, err = capsys.readouterr()
+    assert "ALLOW git status  [" in out
+    assert "\x1b" not in out
+    assert "no anchor" in err
+    assert ringfence(state, "show", "--tier", "deny", "--json") == 0
+    (row,) = capsys.readouterr().out.splitlines()
+    assert json.loads(row)["call"] == "c-2"
+    assert ringfence(state, "show", "--program", "git", "--limit", "1") == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert "--before" in err
+
+
+def test_verify_is_not_a_pass_without_an_anchor_and_ok_with_one(state, capsys, tmp_path):
+    assert ringfence(state, "verify") == 14
+    assert "NO_ANCHOR" in capsys.readouterr().out
+    (tmp_path / "elsewhere").mkdir()
+    assert ringfence(state, "anchor", "--add", f"copy:{tmp_path}/elsewhere") == 0
+    assert ringfence(state, "lag") == 0
+    capsys.readouterr()
+    assert ringfence(state, "verify", "--json", "--replay") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "OK"
+    assert found["replay"] == {"allowed": 2, "lawful": 2, "not_replayed": 0}
+
+
+def test_an_altered_ledger_is_exit_12_for_reading_and_for_appending(state, capsys):
+    segment = next((state / "state" / "ledger" / "segments").iterdir())
+    content = segment.read_bytes()
+    segment.write_bytes(content.replace(b"git status -s", b"git status -v"))
+    assert ringfence(state, "verify") == 12
+    assert "ALTERED" in capsys.readouterr().out
+    assert ringfence(state, "checkpoint") == 12
+
+
+def test_a_permission_that_the_policy_would_not_give_is_a_mismatch(state, capsys, tmp_path):
+    with Ledger.open(str(state / "state" / "ledger")) as ledger:
+        policy = Policy.parse(POLICY, root=str(tmp_path / "repository"))
+        call = ToolCall.shell("git push", cwd=str(tmp_path / "repository"))
+        facts = gather(policy.questions(call), call, root=policy.root)
+        body = record.intent_body(call, facts, policy.decide_with(call, facts))
+        body["decision"]["tier"] = "allow"
+        ledger.append([Entry(kind=EntryKind.INTENT, time=now(), call="c-9", body=body)])
+    assert ringfence(state, "verify", "--replay") == 12
+    assert "POLICY_MISMATCH" in capsys.readouterr().out
+
+
+def test_export_proof_hold_and_index(state, capsys, tmp_path):
+    assert ringfence(state, "export", "--out", str(tmp_path / "bundle")) == 0
+    assert (tmp_path / "bundle" / "verify.py").exists()
+    capsys.readouterr()
+    assert ringfence(state, "export", "--format", "csv") == 0
+    assert len(capsys.readouterr().out.splitlines()) > 5
+    assert ringfence(state, "proof", "--entry", "2") == 0
+    assert json.loads(capsys.readouterr().out)["index"] == 2
+    assert ringfence(state, "proof", "--from", "2") == 0
+    assert ringfence(state, "hold", "place", "--mission", "m-1", "--because", "case 17") == 0
+    capsys.readouterr()
+    assert ringfence(state, "hold", "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["holds"][0]["mission"] == "m-1"
+    assert ringfence(state, "hold", "lift", "--id", "h-1") == 1
+    assert "two people" in capsys.readouterr().err
+    assert ringfence(state, "rebuild-index") == 0
+    for verb in ("archive", "purge"):
+        assert ringfence(state, verb, "--dry-run") == 0
+    assert ringfence(state, "show", "--ledger", str(tmp_path / "bundle")) == 0
+
+
+def test_no_ledger_is_a_clear_fault(tmp_path, capsys):
+    assert ringfence(tmp_path, "show") == 1
+    assert ringfence(tmp_path, "verify") == 1
+    assert ringfence(tmp_path, "checkpoint") == 1
+    assert capsys.readouterr().err.count("ledger-missing") == 3

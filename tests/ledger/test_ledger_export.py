@@ -1,0 +1,186 @@
+"""Exports: a bundle that verifies itself on another machine, and rows that cannot break out of their format."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringfence.ledger import export, export_rows, note, tree
+from ringfence.ledger.index import Index
+from ringfence.model.entry import EntryKind
+from ringfence.model.errors import LedgerError
+
+NASTY = 'a|b=c\\d\ne\r\nf,"g" =cmd() \u202e\x1b[0m 日本'
+SECRET = "ghp_" + "a1B2" * 9
+HASH = "ab" * 32
+
+
+def intent(number: int, tier: str = "allow", request=None, kind: str = "rule") -> dict:
+    return {
+        "request": request or {"kind": "argv", "argv": ["git", f"x{number}", SECRET]},
+        "decision": {"tier": tier, "policy": HASH, "reasons": [{"rule": "r1", "tier": tier, "kind": kind}]},
+    }
+
+
+@pytest.fixture
+def filled(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        for number in range(60):
+            ledger.append([make_entry(number, body=intent(number, "allow" if number % 3 else "deny"))])
+            ledger.append(
+                [make_entry(number, EntryKind.RESULT, body={"exit": 0, "duration": 5}, personal={"out": "Anna"})]
+            )
+        ledger.checkpoint()
+        yield ledger
+
+
+def check(folder: Path, *more: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "verify.py", ".", "--strict", "--now", "1800000001000000", *more],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_bundle_verifies_itself_elsewhere_and_finds_a_changed_byte(filled, tmp_path):
+    head = filled.checkpoint()
+    out = tmp_path / "elsewhere" / "bundle"
+    out.parent.mkdir()
+    done = export.bundle(filled.directory, str(out), anchored={"copy:/x": head})
+    assert done["records"] == filled.head.size
+    assert (check(out).returncode, check(out).stdout.split()[0]) == (14, "NO_ANCHOR")
+    good = check(out, "--anchor", "anchors/0.checkpoint")
+    assert (good.returncode, good.stdout.split()[0]) == (0, "OK")
+    content = b"".join(path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file())
+    for absent in (SECRET.encode(), b"Anna", Path(filled.directory, "keys", "epoch-1.key").read_bytes().strip()):
+        assert absent not in content
+    segment = sorted((out / "segments").iterdir())[1]
+    changed = bytearray(segment.read_bytes())
+    changed[changed.index(b'"argv"') + 3] ^= 1
+    segment.write_bytes(changed)
+    bad = check(out, "--anchor", "anchors/0.checkpoint")
+    assert (bad.returncode, bad.stdout.split()[0]) == (12, "ALTERED")
+    with pytest.raises(LedgerError) as refused:
+        export.bundle(filled.directory, str(out))
+    assert refused.value.code == "bad-export"
+
+
+def test_the_manifest_names_every_file(filled, tmp_path):
+    export.bundle(filled.directory, str(tmp_path / "b"))
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    files = {str(p.relative_to(tmp_path / "b")) for p in (tmp_path / "b").rglob("*") if p.is_file()} - {"manifest.json"}
+    assert set(manifest["files"]) == files
+
+
+def test_an_in_toto_statement_proves_each_entry_against_the_signed_head(filled):
+    (row,) = export.rows(filled.directory, "in-toto", mission="m-1")
+    statement = json.loads(row)
+    head = note.parse(statement["predicate"]["checkpoint"].encode())
+    assert statement["predicate"]["decisions"] == {"allow": 40, "ask": 0, "deny": 20}
+    for entry in statement["predicate"]["entries"]:
+        proof = entry["proof"]
+        leaf = tree.leaf_hash(entry["record"].encode())
+        path = [bytes.fromhex(node) for node in proof["path"]]
+        assert tree.verify_inclusion(leaf, proof["index"], head.size, path, head.root)
+    with pytest.raises(LedgerError):
+        list(export.rows(filled.directory, "in-toto", mission="m-none"))
+
+
+def record(body: dict, kind: str = "tool.intent") -> dict:
+    return {
+        "seq": 7,
+        "time": 1_800_000_000_000_000,
+        "kind": kind,
+        "mission": "m-1",
+        "call": "c-1",
+        "body": body,
+        "v": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "uid"),
+    [
+        (intent(1), "tool.intent", 1007),
+        (intent(1, request={"kind": "file", "action": "write", "path": "/x"}), "tool.intent", 1001),
+        (intent(1, request={"kind": "network", "host": "h", "port": 443}), "tool.intent", 4001),
+        (intent(1, request={"kind": "tool", "server": "s", "tool": "t"}), "tool.intent", 6003),
+        (intent(1, "deny"), "tool.intent", 2004),
+        (intent(1, "deny", kind="default"), "tool.intent", 1007),
+        ({"observations": [{"kind": "decoy", "violation": True}]}, "tool.result", 2004),
+        ({"host": "x", "port": 1}, "egress.try", 4001),
+        ({}, "incident.change", 2005),
+        ({}, "mission.state", 3004),
+    ],
+)
+def test_ocsf_classes(body, kind, uid):
+    event = json.loads(export_rows.ocsf(record(body, kind), HASH))
+    assert event["class_uid"] == uid
+    assert event["type_uid"] == uid * 100 + event["activity_id"]
+    assert event["category_uid"] == uid // 1000
+    assert event["metadata"]["uid"] == HASH
+
+
+def parse_cef(line: str) -> tuple[list[str], dict[str, str]]:
+    """A reader of CEF as collectors have it: unescaped bars split the head, unescaped equals signs the pairs."""
+    parts = re.split(r"(?<!\\)(?:\\\\)*\|", line, maxsplit=7)
+    keys = list(re.finditer(r"(?:^| )([A-Za-z0-9]+)=", re.sub(r"\\.", "__", parts[7])))
+    pairs = {}
+    for number, key in enumerate(keys):
+        end = keys[number + 1].start() if number + 1 < len(keys) else len(parts[7])
+        raw = parts[7][key.end() : end]
+        pairs[key[1]] = re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), raw)
+    return parts, pairs
+
+
+texts = st.text(max_size=40) | st.just(NASTY)
+
+
+@given(texts)
+def test_any_text_stays_inside_its_cef_value_and_csv_cell(text):
+    body = intent(1, request={"kind": "shell", "line": text})
+    body["decision"]["reasons"][0]["rule"] = text
+    line = export_rows.cef(record(body), HASH)
+    assert len(line.splitlines()) == 1
+    parts, pairs = parse_cef(line)
+    assert parts[0] == "CEF:0"
+    assert parts[6] in {"2", "5", "8"}
+    assert (
+        set(pairs) <= {"rt", "externalId", "act", "msg", "cs1Label", "cs1", "cs2Label", "cs2", "dhost"} or " " in text
+    )
+    assert pairs["externalId"] == "7"
+    row = export_rows.csv(record(body), HASH)
+    assert len(row.splitlines()) == 1
+    (cells,) = csv.reader(io.StringIO(row))
+    assert len(cells) == 11
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+
+
+def test_rows_of_one_mission_and_unknown_forms(filled, make_entry):
+    assert len(list(export.rows(filled.directory, "csv", mission="m-1"))) == 121
+    assert len(list(export.rows(filled.directory, "ocsf"))) == filled.head.size
+    with pytest.raises(LedgerError):
+        list(export.rows(filled.directory, "xml"))
+
+
+def test_canaries_are_in_no_index_and_no_export(filled, tmp_path):
+    with Index(filled.directory) as index:
+        index.catch_up()
+    places = [Path(filled.directory, "index.sqlite").read_bytes()]
+    places += [
+        "\n".join(export.rows(filled.directory, form, mission="m-1")).encode()
+        for form in ("ocsf", "cef", "csv", "in-toto")
+    ]
+    for place in places:
+        assert SECRET.encode() not in place
+        assert b"Anna" not in place

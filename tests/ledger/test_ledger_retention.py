@@ -1,0 +1,217 @@
+"""Retention: what is old leaves, what is held stays, and proofs of the rest hold through all of it."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from ringfence.ledger import admin, retention, scan, verify
+from ringfence.ledger.log import Ledger, Settings
+from ringfence.ledger.personal import PersonalStore
+from ringfence.ledger.verdict import Verdict
+from ringfence.model.entry import Entry, EntryKind
+from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros, MissionId
+from ringfence.model.person import Person
+
+ME = Person(name="me", uid=1000, how="peer")
+DAY = 86_400 * 1_000_000
+START = 1_800_000_000_000_000
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> Micros:
+        self.now += 1000
+        return Micros(self.now)
+
+
+@pytest.fixture
+def time_() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def aged(tmp_path, time_, monkeypatch):
+    """A ledger with an entry every fifth day for 500 days, in small segments. Suspending a host would age it as the test does."""
+    boot = itertools.count(1, 5 * DAY // 1_000_000)
+    monkeypatch.setattr("ringfence.ledger.log.time.clock_gettime", lambda _: float(next(boot)))
+    settings = Settings(segment_bytes=1800, window_bytes=512, checkpoint_every=Micros(10**12))
+    ledger = Ledger.open(str(tmp_path / "ledger"), clock=time_, settings=settings)
+    for day in range(0, 500, 5):
+        time_.now = START + day * DAY
+        ledger.append(
+            [
+                Entry(
+                    kind=EntryKind.OBSERVED,
+                    time=Micros(time_.now),
+                    mission=MissionId(f"m-{day // 50}"),
+                    body={"day": day},
+                    personal={"note": f"day {day}"} if day % 50 == 0 else {},
+                )
+            ]
+        )
+    yield ledger
+    ledger.close()
+
+
+def judge(ledger: Ledger) -> Verdict:
+    ledger.checkpoint()
+    return verify.verify(ledger.directory, now=Micros(START)).verdict
+
+
+def days(ledger: Ledger) -> list[int]:
+    return [r.value["body"]["day"] for r in ledger.read() if "day" in r.value["body"]]
+
+
+def test_old_segments_are_archived_and_nothing_else_changes(aged):
+    before = [record.line for record in aged.read()]
+    told = admin.perform(aged, "archive", {"dry_run": True}, by=ME)
+    assert all(not file.archived for file in scan.segments(aged.directory))
+    done = admin.perform(aged, "archive", {}, by=ME)
+    assert [row["first"] for row in done["archived"]] == [row["first"] for row in told["archived"]]
+    kept = [file for file in scan.segments(aged.directory) if not file.archived]
+    newest = max(
+        int(r.value["time"])
+        for r in scan.records_of(next(f for f in reversed(scan.segments(aged.directory)) if f.archived))
+    )
+    assert newest < START + (499 - 90) * DAY
+    assert kept
+    assert [record.line for record in aged.read()][: len(before)] == before
+    assert judge(aged) is Verdict.NO_ANCHOR
+    assert admin.perform(aged, "archive", {}, by=ME)["archived"] == []
+
+
+def test_a_purge_keeps_the_proofs_of_the_rest_and_takes_the_data_of_what_went(aged):
+    admin.perform(aged, "archive", {}, by=ME)
+    first_note = next(r.value["personal"]["note"] for r in aged.read() if r.value.get("personal"))
+    told = admin.perform(aged, "purge", {"dry_run": True}, by=ME)
+    assert days(aged)[0] == 0
+    done = admin.perform(aged, "purge", {}, by=ME)
+    assert done["records"] == told["records"] > 10
+    left = days(aged)
+    assert left[-1] == 495
+    assert 100 < left[0] < 500 - 365
+    assert judge(aged) is Verdict.NO_ANCHOR
+    found = verify.verify(aged.directory, now=Micros(START))
+    assert found.first == done["before"]
+    assert PersonalStore(aged.directory).load(first_note) is None
+    aged.rotate_key()
+    assert judge(aged) is Verdict.NO_ANCHOR
+    aged.close()
+    again = Ledger.open(aged.directory, clock=aged._clock, settings=aged._settings)
+    assert days(again) == left
+    again.close()
+
+
+def test_a_cut_beginning_is_a_gap_unless_a_purge_says_so(aged):
+    aged.close()
+    Path(scan.segments(aged.directory)[0].path).unlink()
+    assert verify.verify(aged.directory, now=Micros(START)).verdict is Verdict.GAP
+
+
+@pytest.mark.parametrize(
+    "covers",
+    [{"mission": "m-1"}, {"subject": "m-1"}, {"since": START + 60 * DAY, "until": START + 61 * DAY}],
+    ids=["mission", "subject", "range"],
+)
+def test_a_hold_blocks_purge_and_erasure_and_is_not_lifted_by_one_person(aged, covers):
+    with pytest.raises(LedgerError) as refused:
+        admin.perform(aged, "hold", {"action": "place", **covers}, by=ME)
+    assert refused.value.code == "bad-hold"
+    placed = admin.perform(aged, "hold", {"action": "place", "because": "case 17", **covers}, by=ME)["id"]
+    done = admin.perform(aged, "purge", {}, by=ME)
+    assert done["kept_by_hold"] == placed
+    assert set(range(50, 100, 5)) <= set(days(aged))
+    with pytest.raises(LedgerError) as held:
+        admin.perform(aged, "erase", {"mission": "m-1", "ground": "GDPR 17(1)(b)"}, by=ME)
+    assert held.value.code == "on-hold"
+    with pytest.raises(LedgerError) as alone:
+        admin.perform(aged, "hold", {"action": "lift", "id": placed}, by=ME)
+    assert alone.value.code == "hold-needs-two"
+    assert [row["id"] for row in admin.perform(aged, "hold", {}, by=ME)["holds"]] == [placed]
+
+
+def test_an_erasure_is_recorded_first_and_finished_after_a_crash(aged, monkeypatch):
+    commit = next(r.value["personal"]["note"] for r in aged.read() if r.value.get("mission") == "m-2")
+    monkeypatch.setattr(PersonalStore, "erase", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        admin.perform(aged, "erase", {"mission": "m-2", "ground": "GDPR 17(1)(b)"}, by=ME)
+    monkeypatch.undo()
+    last = list(aged.read())[-1].value
+    assert (last["kind"], last["body"]["records"], last["body"]["ground"]) == ("privacy.erased", 1, "GDPR 17(1)(b)")
+    store = PersonalStore(aged.directory)
+    assert store.load(commit) == "day 100"
+    assert admin.tick(aged)["erasures"]["erased"] == [commit["subject"]]
+    assert store.load(commit) is None
+    assert judge(aged) is Verdict.NO_ANCHOR
+
+
+def test_the_schedule_does_what_is_due_and_says_so(aged):
+    done = admin.tick(aged)
+    assert done["archive"]["archived"]
+    assert done["purge"]["records"] > 0
+    by = [r.value["body"]["by"]["name"] for r in aged.read() if r.value["kind"] == "retention.change"]
+    assert by == ["schedule", "schedule"]
+    assert admin.tick(aged)["purge"]["records"] == 0
+
+
+def test_a_clock_that_runs_ahead_does_not_make_records_old(tmp_path, time_):
+    settings = Settings(segment_bytes=3000, window_bytes=1024, checkpoint_every=Micros(10**12))
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_, settings=settings) as ledger:
+        for number in range(60):
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={"n": number})])
+        time_.now += 3650 * DAY
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={"n": 60})])
+        assert "clock.stepped" in [r.value["kind"] for r in ledger.read()]
+        assert admin.perform(ledger, "archive", {"dry_run": True}, by=ME)["archived"] == []
+        assert admin.perform(ledger, "purge", {"dry_run": True}, by=ME)["records"] == 0
+
+
+def test_a_purge_waits_for_the_anchor(aged, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    admin.perform(aged, "anchor", {"add": [f"copy:{tmp_path}/elsewhere"]}, by=ME)
+    Path(aged.directory, "anchor-receipts.json").unlink()
+    with pytest.raises(LedgerError) as refused:
+        admin.perform(aged, "purge", {}, by=ME)
+    assert refused.value.code == "purge-not-anchored"
+    admin.perform(aged, "anchor", {}, by=ME)
+    assert admin.perform(aged, "purge", {}, by=ME)["records"] > 0
+
+
+def test_a_purge_that_a_crash_cut_short_is_finished_at_the_next_start(aged, monkeypatch):
+    real = retention.os.unlink
+    calls = itertools.count()
+
+    def crash(path):
+        if str(path).endswith((".seg", ".gz")) and next(calls) == 1:
+            raise KeyboardInterrupt
+        real(path)
+
+    monkeypatch.setattr("ringfence.ledger.retention.os.unlink", crash)
+    with pytest.raises(KeyboardInterrupt):
+        admin.perform(aged, "purge", {}, by=ME)
+    monkeypatch.undo()
+    aged.close()
+    Ledger.open(aged.directory, settings=aged._settings, clock=aged._clock).close()
+    found = verify.verify(aged.directory, now=Micros(START))
+    assert (found.verdict, found.first > 15) == (Verdict.NO_ANCHOR, True)
+
+
+@pytest.mark.parametrize("given", [{"compliance_days": 30}, {"operational_days": 400}, {"operational_days": -1}])
+def test_classes_that_keep_too_little_are_refused(aged, given):
+    with pytest.raises(LedgerError) as refused:
+        admin.perform(aged, "retention", given, by=ME)
+    assert refused.value.code == "bad-retention"
+    assert admin.perform(aged, "retention", {"operational_days": 30}, by=ME)["operational_days"] == 30
+
+
+def test_an_unknown_verb_and_an_unfounded_erasure_are_refused(aged):
+    for verb, arguments, code in [("explode", {}, "bad-ledger-verb"), ("erase", {"mission": "m-1"}, "bad-erasure")]:
+        with pytest.raises(LedgerError) as refused:
+            admin.perform(aged, verb, arguments, by=ME)
+        assert refused.value.code == code
