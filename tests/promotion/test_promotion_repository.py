@@ -297,3 +297,16 @@ def test_nothing_is_left_behind(shop, tmp_path, monkeypatch):
     (tmp_path / "t").mkdir()
     shop.change().check()
     assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_a_refused_answer_does_not_spoil_the_next_one(shop):
+    objects = shop.objects
+    forged = objects.write("blob", b"%s commit 3\nabc\n" % shop.base.encode())
+    with Repository(str(shop.git_dir)) as opened:
+        opened.resolve(shop.base)
+        for oid in (forged, "e" * 40):
+            with pytest.raises(BadObject):
+                opened.commit(oid)
+        assert opened.commit(shop.base).tree == shop.base_tree
+        with pytest.raises(BadObject):
+            opened.blob(shop.base)

@@ -19,6 +19,7 @@ class Reader:
     tree: ReadTree
     blob: Callable[[str], bytes]
     size: Callable[[str], int]
+    prefetch: Callable[[list[str]], None]
     merge_bases: Callable[[str, str], list[str]]
 
 

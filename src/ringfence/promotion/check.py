@@ -143,6 +143,7 @@ def _reader(opened: Repository) -> Reader:
         tree=opened.tree,
         blob=opened.blob,
         size=opened.size,
+        prefetch=opened.prefetch,
         merge_bases=opened.merge_bases,
     )
 

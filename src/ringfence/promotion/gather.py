@@ -49,6 +49,8 @@ def gather(base: str, head: str, between: list[str], reader: Reader, *, limit: i
     _check_chain(commits, head, between)
     fork = base_commit if bases[0] == base else reader.commit(bases[0])
     changes = diff_trees(fork.tree, head_commit.tree, reader.tree)
+    sides = [side for item in changes for side in (item.old, item.new)]
+    reader.prefetch([side.oid for side in sides if side is not None and side.mode != GITLINK])
     change = Change(
         base=base_commit,
         fork=fork,

@@ -66,6 +66,7 @@ def _resolve(repo: str, base: str, head: str, command: str) -> tuple[str, str, t
                 tree=opened.tree,
                 blob=opened.blob,
                 size=opened.size,
+                prefetch=opened.prefetch,
                 merge_bases=opened.merge_bases,
             )
             policy = parse_policy(base_file(reader.commit(base_id), POLICY_PATH, reader))

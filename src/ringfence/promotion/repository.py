@@ -5,23 +5,26 @@ configuration, hooks, attributes, replace refs, grafts, commit-graph and promiso
 read is hashed again: an index that lies about an object is found.
 """
 
-import contextlib
 import hashlib
 import os
-import select
 import shutil
 import subprocess
 import tempfile
 import time
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
+from ringfence.promotion.catfile import Batch
 from ringfence.promotion.objects import OID, BadObject, Commit, Node, parse_commit, parse_tree
 
 _PATH = "/usr/bin:/bin:/usr/local/bin"
 MAX_BLOB = 8 * 1024 * 1024
 """Bytes of one blob that are read; a larger one is counted and called opaque."""
 MAX_TREE = 16 * 1024 * 1024
+_CACHE = 64 * 1024 * 1024
+_AHEAD = 256 * 1024
+_TURN = 400
+"""Requests sent to git at once: 400 of 65 bytes stay well below a pipe's 64 KiB."""
 _DEADLINE = 60.0
 """Seconds a check may spend reading one repository."""
 
@@ -37,8 +40,11 @@ class Repository:
         stores = [os.path.join(self._common, "objects"), *objects]
         self._stores = [os.path.realpath(store) for store in stores]
         self._trees: dict[str, dict[str, Node]] = {}
-        self._sizes: _Batch | None = None
-        self._contents: _Batch | None = None
+        self._known_sizes: dict[str, int] = {}
+        self._known_blobs: dict[str, bytes] = {}
+        self._room = _CACHE
+        self._sizes: Batch | None = None
+        self._contents: Batch | None = None
         self._until = time.monotonic() + _DEADLINE
         self._width = 40
 
@@ -74,16 +80,34 @@ class Repository:
 
     def blob(self, oid: str) -> bytes:
         """The blob's bytes; BadObject if larger than MAX_BLOB."""
-        return self._read(oid, b"blob", MAX_BLOB)
+        if oid in self._known_blobs:
+            return self._known_blobs[oid]
+        raw = self._read(oid, b"blob", MAX_BLOB)
+        if len(raw) <= self._room:
+            self._room -= len(raw)
+            self._known_blobs[oid] = raw
+        return raw
 
     def size(self, oid: str) -> int:
         """Size in bytes of a blob, which is not read."""
+        if oid not in self._known_sizes:
+            self.prefetch([oid])
+        return self._known_sizes[oid]
+
+    def prefetch(self, oids: list[str]) -> None:
+        """Learn the sizes of many blobs, and read the smaller ones, in few turns with git; BadObject for what is no blob."""
         if self._sizes is None:
-            self._sizes = _Batch(self._command("cat-file", "--batch-check"), self._env(), self._own, self._until)
-        kind, size = self._sizes.header(oid)
-        if kind != b"blob":
-            raise BadObject(f"{oid} is a {kind.decode('ascii', 'replace')}, not a blob")
-        return size
+            self._sizes = Batch(self._command("cat-file", "--batch-check"), self._env(), self._own, self._until)
+        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self._known_sizes]
+        for at in range(0, len(wanted), _TURN):
+            turn = wanted[at : at + _TURN]
+            self._sizes.ask(turn)
+            for oid in turn:
+                kind, size = self._sizes.header(oid)
+                if kind != b"blob":
+                    raise BadObject(f"{oid} is a {kind.decode('ascii', 'replace')}, not a blob")
+                self._known_sizes[oid] = size
+        self._keep(wanted)
 
     def merge_bases(self, one: str, two: str) -> list[str]:
         """Best common ancestors; empty where histories are unrelated."""
@@ -97,15 +121,41 @@ class Repository:
         """Whether ``old`` is reachable from ``new``."""
         return old == new or old in self.merge_bases(old, new)
 
+    def _keep(self, oids: list[str]) -> None:
+        """Read the smaller of these blobs ahead, many in one turn, as long as there is room."""
+        wanted = []
+        for oid in oids:
+            size = self._known_sizes[oid]
+            if size <= _AHEAD and size <= self._room and oid not in self._known_blobs:
+                self._room -= size
+                wanted.append(oid)
+        for at in range(0, len(wanted), _TURN):
+            turn = wanted[at : at + _TURN]
+            contents = self._open_contents()
+            contents.ask(turn)
+            for oid in turn:
+                self._known_blobs[oid] = self._answer(contents, oid, b"blob", _AHEAD)
+
     def _read(self, oid: str, kind: bytes, limit: int) -> bytes:
-        if self._contents is None:
-            self._contents = _Batch(self._command("cat-file", "--batch"), self._env(), self._own, self._until)
         if kind == b"blob" and self.size(oid) > limit:
             raise BadObject(f"blob {oid} is larger than {limit} bytes")
-        found, size = self._contents.header(oid)
+        contents = self._open_contents()
+        contents.ask([oid])
+        return self._answer(contents, oid, kind, limit)
+
+    def _open_contents(self) -> Batch:
+        if self._contents is None:
+            self._contents = Batch(self._command("cat-file", "--batch"), self._env(), self._own, self._until)
+        return self._contents
+
+    @staticmethod
+    def _answer(contents: Batch, oid: str, kind: bytes, limit: int) -> bytes:
+        """One answer of git, whose bytes must have the id that was asked for."""
+        found, size = contents.header(oid)
         if found != kind or size > limit:
+            contents.skip(size)  # or the next answer would be read out of this one
             raise BadObject(f"{oid} is a {found.decode('ascii', 'replace')} of {size} bytes, not a {kind.decode()}")
-        raw = self._contents.body(size)
+        raw = contents.body(size)
         algorithm = "sha1" if len(oid) == 40 else "sha256"
         actual = hashlib.new(algorithm, b"%s %d\0" % (kind, size) + raw, usedforsecurity=False)
         if actual.hexdigest() != oid:
@@ -204,63 +254,6 @@ class Repository:
         if done.returncode not in allow:
             raise BadObject(f"git {words[0]} cannot read the history (missing or broken objects)")
         return done.stdout.decode("ascii", "replace")
-
-
-class _Batch:
-    """One ``git cat-file`` that answers many requests, with a deadline on every read."""
-
-    def __init__(self, command: list[str], env: dict[str, str], cwd: str, until: float) -> None:
-        self._process = subprocess.Popen(
-            command, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        self._until = until
-        self._buffer = b""
-        self._in = _pipe(self._process.stdin)
-        self._out = _pipe(self._process.stdout)
-        self._pending = False
-
-    def header(self, oid: str) -> tuple[bytes, int]:
-        try:
-            self._in.write(oid.encode("ascii") + b"\n")
-            self._in.flush()
-        except OSError:
-            raise BadObject("git cat-file ended early") from None
-        while b"\n" not in self._buffer:
-            self._fill()
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        words = line.split(b" ")
-        if len(words) != 3 or not words[2].isdigit():
-            raise BadObject(f"object {oid} is missing")
-        return words[1], int(words[2])
-
-    def body(self, size: int) -> bytes:
-        while len(self._buffer) < size + 1:
-            self._fill()
-        raw, self._buffer = self._buffer[:size], self._buffer[size + 1 :]
-        return raw
-
-    def close(self) -> None:
-        for pipe in (self._in, self._out):
-            with contextlib.suppress(OSError):
-                pipe.close()
-        self._process.kill()
-        self._process.wait()
-
-    def _fill(self) -> None:
-        left = self._until - time.monotonic()
-        ready, _, _ = select.select([self._out], [], [], max(0.0, left))
-        if not ready:
-            raise BadObject("reading the repository took too long")
-        chunk = os.read(self._out.fileno(), 1 << 20)
-        if not chunk:
-            raise BadObject("git cat-file ended early: the repository has broken objects")
-        self._buffer += chunk
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise BadObject("git could not be started")
-    return pipe
 
 
 def _quoted(path: str) -> str:
