@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from csv import writer as csv_writer
 
+from ringfence.ledger.frame import VERSION
 from ringfence.model.entry import Json
 
 OCSF_VERSION = "1.3.0"
@@ -133,15 +134,13 @@ def ocsf(record: Mapping[str, Json], digest: str) -> str:
 
 def cef(record: Mapping[str, Json], digest: str) -> str:
     """One CEF line: header fields escape backslash and bar, extensions backslash, equals sign and line ends."""
-    from ringfence import __version__
-
     fields = _body(record)
     tier = str(_part(fields, "decision").get("tier", fields.get("tier", "")))
     severity = 8 if is_violation(fields) else 5 if tier == "deny" else 2
     kind = str(record.get("kind"))
     name = ", ".join(_rules(fields)) or kind
     head = "|".join(
-        ["CEF:0", "ringfence", "ringfence", *(_cef_head(t) for t in (__version__, kind, name)), str(severity)]
+        ["CEF:0", "ringfence", "ringfence", *(_cef_head(t) for t in (str(VERSION), kind, name)), str(severity)]
     )
     extension: dict[str, object] = {
         "rt": int(str(record["time"])) // 1000,
