@@ -42,12 +42,33 @@ def bubblewrap(tree, command, _at):
         words += ["--symlink", f"usr/{name}", f"/{name}"]
     for path in ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/alternatives"):
         words += ["--ro-bind-try", path, path]
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", tree, tree, "--bind", f"{tree}/.git", f"{tree}/.git"]
+    words += [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--tmpfs",
+        "/tmp",
+        "--bind",
+        tree,
+        tree,
+        "--bind",
+        f"{tree}/.git",
+        f"{tree}/.git",
+    ]
     for path in existing(tree, PROTECTED):
         words += ["--ro-bind", path, path]
     for path in existing(tree, HIDDEN):
         words += ["--ro-bind", "/dev/null", path]
-    words += ["--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL", "--new-session", "--die-with-parent"]
+    words += [
+        "--unshare-all",
+        "--unshare-user",
+        "--disable-userns",
+        "--cap-drop",
+        "ALL",
+        "--new-session",
+        "--die-with-parent",
+    ]
     words += ["--clearenv", "--setenv", "HOME", "/tmp"]
     for name, value in ENVIRONMENT.items():
         words += ["--setenv", name, value]
@@ -95,7 +116,7 @@ sys.stderr.buffer.write(answer.stderr or b"")
     policy = {
         "fs_readable": [path for path in (*SYSTEM, "/proc", "/dev") if os.path.exists(path)],
         "fs_writable": [tree, "/dev/null"],
-        "fs_denied": [path for path in existing(tree, (*HIDDEN, ".git/hooks", ".vscode", ".claude", ".venv"))],
+        "fs_denied": existing(tree, (*HIDDEN, ".git/hooks", ".vscode", ".claude", ".venv")),
         "max_memory": "512M",
         "max_processes": 64,
         "max_open_files": 2048,

@@ -1,6 +1,7 @@
 """``ringfence gauntlet``: put our box, or any other sandbox's command, through the hostile suite."""
 
 import argparse
+import json
 import os
 import pwd
 import secrets
@@ -40,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record", metavar="FILE", default="", help="the log file that the WRAPPER appends its record to"
     )
+    parser.add_argument("--controls", metavar="FILE", help="take the controls from the JSON of an earlier run here")
     parser.add_argument(
         "--no-fence", action="store_true", help="run the attacks without any fence, to see that they work"
     )
@@ -83,6 +85,7 @@ def _name(args: argparse.Namespace) -> str:
 
 
 def _run(args: argparse.Namespace, attacks: tuple[Attack, ...]) -> tuple[Result, ...]:
+    known = _controls(args.controls) if args.controls else {}
     ground.enter()
     servers = Servers()
     servers.open_network()
@@ -92,7 +95,7 @@ def _run(args: argparse.Namespace, attacks: tuple[Attack, ...]) -> tuple[Result,
     join_session_keyring()
     os.umask(0o022)
     base = _base()
-    gauntlet = Gauntlet(base=base, fence=_fence(args, base), servers=servers)
+    gauntlet = Gauntlet(base=base, fence=_fence(args, base), servers=servers, known=known)
     try:
         gauntlet.open()
         if not args.json:
@@ -100,6 +103,19 @@ def _run(args: argparse.Namespace, attacks: tuple[Attack, ...]) -> tuple[Result,
         return gauntlet.run(attacks, lambda result: _tell(args, result))
     finally:
         gauntlet.close()
+
+
+def _controls(path: str) -> dict[str, bool]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return {str(attack["name"]): attack["control"] == "passed" for attack in json.load(file)["attacks"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RingfenceError(
+            "gauntlet-controls",
+            f"the controls cannot be read: {error}",
+            where=path,
+            remedy="give the file that `ringfence gauntlet --json` printed",
+        ) from error
 
 
 def _fence(args: argparse.Namespace, base: str) -> Fence:

@@ -42,6 +42,8 @@ class Gauntlet:
     base: str
     fence: Fence
     servers: Servers
+    known: dict[str, bool] = field(default_factory=dict)
+    """Controls of an earlier run on this host, by attack: whether it works without a fence."""
     _number: int = 0
     _control: NoFence = field(default_factory=NoFence)
 
@@ -69,13 +71,15 @@ class Gauntlet:
 
     def one(self, attack: Attack) -> Result:
         """The control run, then the run behind the fence."""
-        control = self.attempt(attack, self._control)
+        control = self.known.get(attack.name)
+        if control is None:
+            control = self.attempt(attack, self._control).passed
         fenced = self.attempt(attack, self.fence)
         return Result(
             name=attack.name,
             family=attack.family,
-            outcome=_outcome(control, fenced),
-            control=control.passed,
+            outcome=_outcome(fenced, control=control),
+            control=control,
             recorded=fenced.recorded,
             evidence=attack.evidence,
             detail="" if fenced.started else "the sandbox did not start the program",
@@ -126,10 +130,10 @@ class Gauntlet:
         _remove(self.base)
 
 
-def _outcome(control: Tried, fenced: Tried) -> Outcome:
+def _outcome(fenced: Tried, *, control: bool) -> Outcome:
     if fenced.passed:
         return Outcome.PASSED
-    if not control.passed or not fenced.started:
+    if not control or not fenced.started:
         return Outcome.NOT_APPLICABLE
     return Outcome.PRIVATE if fenced.claims else Outcome.BLOCKED
 
