@@ -120,7 +120,7 @@ def _mission(work: _Work, name: str, folder: str) -> None:
         if waiting:
             work.refused.append(f"mission {name}: {waiting}")
             return
-    for part in ("upper", "work", "middle", "kept-ignored"):
+    for part in ("upper", "work", "middle", "fresh-upper", "git-upper", "git-work"):
         _remove(work, f"{folder}/{part}")
     if not work.dry_run and os.path.lexists(f"{folder}/layer.state"):
         os.unlink(f"{folder}/layer.state")
@@ -135,7 +135,10 @@ def _uncommitted(state_dir: str, name: str, folder: str) -> str:
         if record is None:
             return "its layer has no record, so what it holds cannot be told"
         tree = Worktree.open(os.fsdecode(record.root), state_dir)
-        changes = [c for c in tree.changes(tree.layer(MissionId(name))) if not c.ignored and not c.internal]
+        layer = tree.look(MissionId(name))
+        changes = [c for c in tree.changes(layer) if not c.ignored and not c.internal]
+        if not changes and tree.bundle_request(layer) is not None:
+            return "commits made in the box that were not taken over"
     except (RingfenceError, OSError) as fault:
         return fault.what if isinstance(fault, RingfenceError) else f"{fault.strerror}: {fault.filename!r}"
     return f"{len(changes)} uncommitted change(s)" if changes else ""

@@ -129,6 +129,17 @@ def test_a_git_file_that_leads_nowhere_is_refused(tmp_path, text):
     refused(tmp_path / "repo", tmp_path / "state", "git-directory-broken")
 
 
+def test_a_git_directory_tangled_with_its_worktree_is_refused(tmp_path):
+    git(tmp_path, "init", "-q", "repo")
+    os.rename(tmp_path / "repo" / ".git", tmp_path / "repo" / "data")
+    os.symlink("data", tmp_path / "repo" / ".git")
+    refused(tmp_path / "repo", tmp_path / "state", "git-directory-broken")
+    git(tmp_path, "init", "-q", "main")
+    git(tmp_path / "main", "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path / "main", "worktree", "add", "-q", ".git/inner")
+    refused(tmp_path / "main" / ".git" / "inner", tmp_path / "state", "git-directory-broken")
+
+
 def test_a_path_with_a_newline_and_bytes_that_are_no_text(make_bench):
     bench = make_bench(os.fsdecode(b"re\npo \xff"))
     bench.tree.layer("m-1")

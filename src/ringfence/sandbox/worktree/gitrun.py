@@ -66,17 +66,23 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """Git on one git directory. ``owner`` is whom it runs as when this process is root."""
+    """Git on one git directory. ``owner`` is whom it runs as when this process is root.
+
+    An owner who may not even pass through the folders above cannot have planted anything there: then git runs as root
+    and what it made is given to the owner. ``gives`` are the folders to look through for that.
+    """
 
     directory: str
     owner: tuple[int, int] | None = None
+    gives: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     timeout: float = 60.0
 
     def run(self, *args: str, given: bytes | int = b"") -> Answer:
         """Run a git command; ``given`` is its input, as bytes or an open descriptor. A time-out is an answer that is not ok."""
         config = [word for setting in _NEUTRAL for word in ("-c", setting)]
-        switch = self.owner is not None and os.geteuid() == 0 and self.owner[0] != 0
+        owner = self.owner if os.geteuid() == 0 and self.owner is not None and self.owner[0] != 0 else None
+        switch = owner is not None and _reachable(self.directory, owner)
         try:
             done = subprocess.run(
                 ["git", *config, *args],
@@ -86,8 +92,8 @@ class Git:
                 timeout=self.timeout,
                 check=False,
                 umask=0o077 if self.owner is None else 0o022,
-                user=self.owner[0] if switch and self.owner else None,
-                group=self.owner[1] if switch and self.owner else None,
+                user=owner[0] if owner and switch else None,
+                group=owner[1] if owner and switch else None,
                 extra_groups=[] if switch else None,
                 stdin=given if isinstance(given, int) else None,
                 input=given if isinstance(given, bytes) else None,
@@ -101,7 +107,30 @@ class Git:
                 where=_PATH,
                 remedy="install git; the files themselves are committed without it",
             ) from error
+        if owner is not None and not switch:
+            for folder in self.gives:
+                _give(folder, owner)
         lines = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
         return Answer(
             ok=done.returncode == 0, out=done.stdout, error=lines[-1][:300] if lines else f"exit {done.returncode}"
         )
+
+
+def _reachable(path: str, owner: tuple[int, int]) -> bool:
+    """Whether this owner may pass through every folder above."""
+    uid, gid = owner
+    while path != "/":
+        path = os.path.dirname(path)
+        info = os.stat(path)
+        bit = 0o100 if info.st_uid == uid else 0o010 if info.st_gid == gid else 0o001
+        if not info.st_mode & bit:
+            return False
+    return True
+
+
+def _give(folder: str, owner: tuple[int, int]) -> None:
+    for base, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(base, name)
+            if os.lstat(path).st_uid == 0:
+                os.chown(path, *owner, follow_symlinks=False)

@@ -143,7 +143,7 @@ class Taking:
         if base == "moved":
             self._keep_aside(move)
             return
-        git = Git(directory=self.repository.directory, owner=self.owner)
+        git = self._real_git()
         if move.new is None:  # a deleted branch's commits stay reachable
             kept = f"refs/ringfence/{os.path.basename(self.folder)}/deleted/{move.name.removeprefix('refs/')}"
             lines = f"start\nupdate {kept} {move.old}\ndelete {move.name} {move.old}\nprepare\ncommit\n"
@@ -156,6 +156,11 @@ class Taking:
             self._keep_aside(move, answer.error)
             return
         self._put("moved", item_of(move, Tier.ALLOW, "gate/history", "every path is allowed"))
+
+    def _real_git(self) -> Git:
+        common, directory = self.repository.common, self.repository.directory
+        gives = (f"{common}/refs", f"{common}/logs", directory)
+        return Git(directory=directory, owner=self.owner, gives=gives)
 
     def _base(self, move: Move, real: Refs) -> str | None:
         """The value the mission started from: remembered, or the present one if nobody touched the ref since the mount."""
@@ -177,14 +182,14 @@ class Taking:
         kept = ""
         if move.new is not None:
             kept = f"refs/ringfence/{os.path.basename(self.folder)}/{move.name.removeprefix('refs/')}"
-            git = Git(directory=self.repository.directory, owner=self.owner)
+            git = self._real_git()
             answer = git.run("update-ref", "--stdin", given=f"update {kept} {move.new}\n".encode())
             kept = kept if answer.ok else ""
         item = item_of(move, Tier.ALLOW, "gate/conflict", why)
         self._put("conflicts", replace(item, kept=kept))
 
     def _move_head(self, real: Refs, wanted: Refs) -> None:
-        git = Git(directory=self.repository.directory, owner=self.owner)
+        git = self._real_git()
         move = Move(name="HEAD", old=real.head, new=wanted.head)
         blocked = wanted.head.startswith("refs/") and any(i.name == wanted.head for i in self._lists["conflicts"])
         if blocked or self._touched_since(self.directory, "HEAD"):

@@ -57,6 +57,10 @@ def find_repository(root: str) -> Repository | None:
     common = directory
     if os.path.isfile(f"{directory}/commondir"):
         common = _pointer(f"{directory}/commondir", b"", directory)
+    if not inside and (common + "/").startswith(root + "/"):
+        raise _broken(dot, f"it leads back into the worktree, to {common!r}")
+    if not inside and (root + "/").startswith(common + "/"):
+        raise _broken(dot, f"the worktree lies inside its own git directory {common!r}")
     return Repository(directory=directory, common=common, inside=inside)
 
 
