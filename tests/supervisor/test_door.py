@@ -268,7 +268,7 @@ def test_killing_the_supervisor_ends_the_box_and_the_client_sees_a_fault(cli):
         time.sleep(0.05)
     assert not list(processes_named(marker))
     assert cli("run", "--", "cat", "a.txt").stdout == "hello\n"
-    kinds = [entry["kind"] for entry in cli.json("ledger", "show", "--json", "--limit", "50")["entries"]]
+    kinds = [entry["kind"] for entry in entries_of(cli)]
     assert "tool.orphaned" in kinds
 
 
@@ -306,10 +306,13 @@ def test_a_ledger_that_cannot_be_written_lets_nothing_run(cli):
     assert not (cli.project / "ran.txt").exists()
 
 
+def entries_of(cli):
+    return [json.loads(line) for line in cli("ledger", "show", "--json").stdout.splitlines()]
+
+
 def test_every_run_is_an_intent_and_a_result_in_the_ledger(cli):
     report = cli.json("run", "--json", "--", "cat", "a.txt")
-    entries = cli.json("ledger", "show", "--json", "--limit", "50")["entries"]
-    kinds = {entry["seq"]: entry["kind"] for entry in entries}
+    kinds = {entry["seq"]: entry["kind"] for entry in entries_of(cli)}
     assert kinds[report["ledger"]["intent"]["seq"]] == "tool.intent"
     assert kinds[report["ledger"]["result"]["seq"]] == "tool.result"
 

@@ -84,6 +84,7 @@ class Office:
     def close(self) -> None:
         """End every box, then close the ledger with a checkpoint."""
         self._launcher.close()
+        self._runner.close()
         self._ledger.close()
 
     def allow_control(self, caller: Caller, verb: str) -> None:

@@ -4,6 +4,7 @@ The steps are numbered in ``Runner.run``; each is one method, in that order. Not
 durable, nothing is answered before its result is.
 """
 
+import functools
 import os
 import socket
 import threading
@@ -31,6 +32,7 @@ from ringfence.supervisor import requests, wording
 from ringfence.supervisor.caller import Caller, environment_class
 from ringfence.supervisor.door import Deciding, Door, Judged
 from ringfence.supervisor.hidden import Hidden
+from ringfence.supervisor.later import Later
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
 from ringfence.supervisor.network import Network
 from ringfence.supervisor.passed import Passed
@@ -73,6 +75,7 @@ class Runner:
         self._state = state
         self._new_id = new_id
         self._hidden = Hidden()
+        self._later = Later()
         self._known_facts: dict[tuple[str, tuple[str, ...]], tuple[Micros, HostFacts]] = {}
         self._busy: dict[str, threading.Lock] = {}
         self._busy_lock = threading.Lock()
@@ -265,10 +268,20 @@ class Runner:
         """A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
         mission = job.mission
         if mission.one_call and gate is not None and gate.clean:
-            tree.end(layer)
-            self._missions.forget(MissionId(mission.id))
+            if gate.files.ignored:
+                self._end(tree, layer, mission)  # ignored paths must be there for the next call
+            else:
+                self._later.do(functools.partial(self._end, tree, layer, mission))
         else:
             self._missions.store(msgspec.structs.replace(_pinned(job), calls=mission.calls + 1))
+
+    def _end(self, tree: Worktree, layer: Layer, mission: Mission) -> None:
+        tree.end(layer)
+        self._missions.forget(MissionId(mission.id))
+
+    def close(self) -> None:
+        """Finish what is left to remove."""
+        self._later.close()
 
     def _note_result(self, job: Job, judged: Judged, body: record.Body) -> Ack:
         return self._door.note(

@@ -1,0 +1,40 @@
+"""Work that nobody waits for, done in order by one thread: removing what a finished call left on disk."""
+
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+
+
+class Later:
+    """One thread and its queue. ``close`` returns when all that was given is done."""
+
+    def __init__(self) -> None:
+        """The thread starts with the first piece of work."""
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Have it done soon. A fault in it goes to the log; what it would have removed is found by teardown."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._live, name="later", daemon=True)
+                self._thread.start()
+        self._queue.put(work)
+
+    def close(self) -> None:
+        """Finish what is queued."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+
+    def _live(self) -> None:
+        while (work := self._queue.get()) is not None:
+            try:
+                work()
+            except Exception:  # noqa: BLE001 - told in the log; nothing here decides anything
+                traceback.print_exc(file=sys.stderr)
