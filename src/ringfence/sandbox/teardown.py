@@ -129,7 +129,8 @@ def _mission(work: _Work, name: str, folder: str) -> None:
 def _uncommitted(state_dir: str, name: str, folder: str) -> str:
     """Why the mission's layer may not be removed yet; empty when it may. What cannot be told counts as work."""
     try:
-        if not os.path.isdir(f"{folder}/upper") or not os.listdir(f"{folder}/upper"):
+        layers_of = (f"{folder}/upper", f"{folder}/git-upper", f"{folder}/fresh-upper")
+        if not any(os.path.isdir(layer) and os.listdir(layer) for layer in layers_of):
             return ""
         record = state.load(folder)
         if record is None:
