@@ -265,3 +265,14 @@ def test_broken_configuration_gives_no_index(machine, text):
     write(machine, "etc/pip.conf", text)
     write(machine, "home/.config/uv/uv.toml", "index = [[[")
     assert indexes(machine) == ()
+
+
+def test_the_documented_table_is_the_catalogue():
+    import pathlib
+    import re
+
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "network.md").read_text()
+    rows = dict(re.findall(r"(?m)^\| `([a-z0-9-]+)` \| .* \| (yes|no) \|$", text))
+    assert rows == {name: "yes" if preset.name_only else "no" for name, preset in catalogue().items()}
+    for preset in presets_list():
+        assert all(f"`{host.host}`" in text for host in preset.hosts)

@@ -196,6 +196,7 @@ def test_stopping_records_what_was_only_counted_and_closes_everything(world, kit
     for _ in range(5):
         rig.curl("http://example.net/")
         rig.curl("http://example.org/")
+    soon(lambda: rig.worker.answerer.summary.total == 10)
     rig.close()
     denied = [line for line in rig.lines if line.host == "example.net"]
     assert [line.stage for line in denied] == ["ended", "summary"]

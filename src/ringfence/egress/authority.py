@@ -30,6 +30,12 @@ def make_authority(mission: str, today: dt.datetime) -> tuple[str, str]:
     return certificate.public_bytes(serialization.Encoding.PEM).decode(), _pem(key).decode()
 
 
+def trust_environment(bundle: str) -> dict[str, str]:
+    """Variables that make the usual programs of a box read a bundle with the mission's certificate added to it."""
+    names = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO")
+    return {**dict.fromkeys(names, bundle), "NODE_EXTRA_CA_CERTS": bundle, "AWS_CA_BUNDLE": bundle}
+
+
 @dataclass(slots=True)
 class Authority:
     """Gives the TLS context for each host. One key serves all of a mission's hosts."""
