@@ -37,7 +37,12 @@ DECOYS = (
     (".pypirc", "[pypi]\nusername = __token__\npassword = {}\n"),
 )
 """Credentials that are worth nothing, where a thief looks first and ordinary tools do not look unasked."""
-GIT_SETTINGS = "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+GIT_SETTINGS = (
+    "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+    "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
+)
+"""No collection may rewrite what the real repository keeps. Through an overlay, device, inode and owner of a file look
+other than the index has them; comparing them would have git read every file again."""
 SYSTEM_FOLDERS = ("/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/var")  # noqa: S108  names
 VAR_LINKS = (("/var/tmp", "../tmp"), ("/var/run", "../run"))  # noqa: S108  the box's own
 
