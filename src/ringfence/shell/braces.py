@@ -4,6 +4,7 @@ A word arrives as pieces; only unquoted literal pieces can hold brace syntax. Wh
 as ``None`` and becomes a dynamic word.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -54,7 +55,8 @@ def _expand(pieces: list[Piece], depth: int) -> list[list[Piece]]:
 
 def _group(pieces: list[Piece], start: int) -> tuple[int, list[list[Piece]]] | None:
     """End index and alternatives of the brace group that opens at ``start``, or None where it is literal."""
-    depth, commas = 0, []
+    depth = 0
+    commas: list[int] = []
     for index in range(start, len(pieces)):
         if pieces[index].kind != "B":
             continue
@@ -73,7 +75,7 @@ def _group(pieces: list[Piece], start: int) -> tuple[int, list[list[Piece]]] | N
 def _alternatives(pieces: list[Piece], start: int, end: int, commas: list[int]) -> tuple[int, list[list[Piece]]] | None:
     if commas:
         edges = [start, *commas, end]
-        return end, [pieces[left + 1 : right] for left, right in zip(edges, edges[1:], strict=False)]
+        return end, [pieces[left + 1 : right] for left, right in itertools.pairwise(edges)]
     inner = pieces[start + 1 : end]
     if any(piece.kind == "D" for piece in inner) and any(".." in piece.text for piece in inner):
         raise OverflowError

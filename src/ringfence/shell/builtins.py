@@ -21,11 +21,20 @@ _NAME_AT_START = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 class Shell(Protocol):
     """What a builtin may tell the reader."""
 
-    def declared(self, name: str, value: Word | None, word: Word, scope: str) -> Assignment: ...
-    def doubt(self, word: Word, why: str) -> None: ...
-    def alias(self, name: str, word: Word) -> None: ...
-    def number(self, word: Word) -> bool: ...
-    def compound(self, name: str, word: Word, text: str, *, array: bool) -> bool: ...
+    def declared(self, name: str, value: Word | None, word: Word, scope: str) -> Assignment:
+        """A variable that a builtin sets."""
+
+    def doubt(self, word: Word, why: str) -> None:
+        """A word that may be evaluated or change what follows."""
+
+    def alias(self, name: str, word: Word) -> None:
+        """``alias``: definitions."""
+
+    def number(self, word: Word) -> bool:
+        """Whether a dynamic word is surely one number."""
+
+    def compound(self, name: str, word: Word, text: str, *, array: bool) -> bool:
+        """Whether a value is read as a list."""
 
 
 def declare(shell: Shell, words: list[Word]) -> None:
@@ -43,7 +52,9 @@ def declare(shell: Shell, words: list[Word]) -> None:
         if match:
             text = word.text[match.end() :]
             if shell.compound(match[1], word, text, array=array):
-                shell.doubt(word, "a value that is read as a list, with its substitutions, although it is quoted or computed")
+                shell.doubt(
+                    word, "a value that is read as a list, with its substitutions, although it is quoted or computed"
+                )
             value = (
                 None if word.dynamic else Word(text=text, raw=text, start=word.start, end=word.end, quoted=word.quoted)
             )
@@ -87,16 +98,19 @@ def _name(shell: Shell, word: Word, text: str) -> None:
 
 
 def read(shell: Shell, words: list[Word]) -> None:
+    """``read``: the variables that it sets."""
     _names(shell, words, "adinNptu", "REPLY", "a")
 
 
 def mapfile(shell: Shell, words: list[Word]) -> None:
+    """``mapfile``: the array that it sets, and a callback that it runs."""
     if any(word.dynamic or re.match(r"-[a-zA-Z]*[Cc]", word.text) for word in words[1:]):
         shell.doubt(words[0], "mapfile with a callback or a word that may be one")
     _names(shell, words, "dnOsuCc", "MAPFILE")
 
 
 def printf(shell: Shell, words: list[Word]) -> None:
+    """``printf -v``: the variable that it sets."""
     if len(words) > 1 and words[1].text.startswith("-v"):
         attached = words[1].text[2:]
         target = words[1] if attached else words[2] if len(words) > 2 else words[1]
@@ -106,17 +120,20 @@ def printf(shell: Shell, words: list[Word]) -> None:
 
 
 def getopts(shell: Shell, words: list[Word]) -> None:
+    """``getopts``: the variable that it sets."""
     if len(words) > 2:
         _name(shell, words[2], words[2].text)
 
 
 def unset(shell: Shell, words: list[Word]) -> None:
+    """``unset``: a name that later means something else."""
     for word in words[1:]:
         if not word.text.startswith("-") or word.dynamic:
             _name(shell, word, word.text)
 
 
 def let(shell: Shell, words: list[Word]) -> None:
+    """``let``: arithmetic in words."""
     for word in words[1:]:
         if word.dynamic or not _PLAIN_ARITHMETIC.match(word.text):
             shell.doubt(word, "let evaluates this as arithmetic")
@@ -148,12 +165,14 @@ def set_options(shell: Shell, words: list[Word]) -> None:
 
 
 def shopt(shell: Shell, words: list[Word]) -> None:
+    """``shopt``: options that change how lines are read."""
     for word in words[1:]:
-        if word.dynamic or (not word.text.startswith("-") and word.text not in _SAFE_SHOPT) or "o" in word.text[:4] and word.text.startswith("-"):  # fmt: skip
+        if word.dynamic or (not word.text.startswith("-") and word.text not in _SAFE_SHOPT) or ("o" in word.text[:4] and word.text.startswith("-")):  # fmt: skip
             shell.doubt(word, f"`shopt {word.raw}` may change how the shell reads lines")
 
 
 def alias(shell: Shell, words: list[Word]) -> None:
+    """``alias``: definitions."""
     for word in words[1:]:
         name, equals, _ = word.text.partition("=")
         if equals or word.dynamic:
@@ -181,16 +200,19 @@ def refused(shell: Shell, words: list[Word]) -> None:
 
 
 def hash_builtin(shell: Shell, words: list[Word]) -> None:
+    """``hash -p``: a name that means another program."""
     if any(word.dynamic or re.match(r"-[a-z]*p", word.text) for word in words[1:]):
         shell.doubt(words[0], "`hash -p` makes a name mean another program")
 
 
 def jobs(shell: Shell, words: list[Word]) -> None:
+    """``jobs -x``: a command that is started."""
     if any(word.dynamic or re.match(r"-[a-z]*x", word.text) for word in words[1:]):
         shell.doubt(words[0], "`jobs -x` starts a command")
 
 
 def wait(shell: Shell, words: list[Word]) -> None:
+    """``wait -p``: the variable that it sets."""
     for index, word in enumerate(words[1:], 1):
         if re.match(r"-[a-z]*p", word.text) and not word.dynamic:
             target = words[index + 1] if index + 1 < len(words) else word

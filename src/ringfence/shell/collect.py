@@ -7,6 +7,7 @@ from ringfence.shell.syntax import Assignment, Directory, Redirection, SimpleCom
 
 MAX_NOTES = 50
 MAX_VALUES = 64
+MAX_FOLLOWED = 100
 INTEGERS = frozenset({
     "RANDOM", "SRANDOM", "SECONDS", "OPTIND", "HISTCMD", "EPOCHSECONDS", "EPOCHREALTIME", "LINENO", "BASHPID", "BASH_ARGV0",
     "BASH_SUBSHELL", "PPID", "UID", "EUID", "OPTERR", "COMP_CWORD", "BASH_COMMAND", "FUNCNAME", "DIRSTACK",
@@ -44,6 +45,16 @@ class Collected:
         self.not_numeric: set[str] = set()
         self.assigned: set[str] = set()
         self.arrays: set[str] = set()
+        self.work = 0
+        self.budget = 100_000 + 6 * len(source)
+        self.salvages = 0
+        self._once: dict[str, bool] = {}
+
+    def spend(self, amount: int, position: int) -> None:
+        """Count text that is read more than once. Nested scripts and doubtful arithmetic could otherwise multiply it."""
+        self.work += amount
+        if self.work > self.budget:
+            raise Stop(position, "scripts inside scripts that together are too long to read")
 
     def note(self, start: int, end: int, text: str, why: str) -> None:
         """Say that a part is not explained. The first notes stand for all: one is enough to not allow the line."""
@@ -66,7 +77,7 @@ class Collected:
     def set_value(self, name: str, value: Word | None, *, numeric: bool = False) -> None:
         """Remember what a variable may hold, for arithmetic."""
         self.assigned.add(name)
-        self.values.pop(name, None)
+        self.forget(name)
         if not numeric and (value is None or not _NUMBER.match(value.text)):
             self.not_numeric.add(name)
 
@@ -79,14 +90,24 @@ class Collected:
             self.note(start, end, name, f"`{name}` evaluates what it is set to as arithmetic")
         self.loops.append(Assignment(name=name, value=None, start=start, end=end, scope="loop"))
         if values and len(values) <= MAX_VALUES and self.only_once(name):
-            self.values[name] = values
+            self.follow(name, values)
         else:
-            self.values.pop(name, None)
+            self.forget(name)
 
     def unknown_directory(self, first: int) -> None:
         """The commands from ``first`` on run in a directory that depends on the round of a loop."""
         for index in range(first, len(self.commands)):
             self.commands[index] = replace(self.commands[index], directory=Directory(path=None))
+
+    def follow(self, name: str, values: tuple[str, ...]) -> None:
+        """Remember the closed set of values of a variable. The table is replaced, never changed: others hold it."""
+        if len(self.values) < MAX_FOLLOWED or name in self.values:
+            self.values = {**self.values, name: values}
+
+    def forget(self, name: str) -> None:
+        """The values of a variable are no longer known."""
+        if name in self.values:
+            self.values = {known: values for known, values in self.values.items() if known != name}
 
     def values_of(self, name: str) -> tuple[str, ...]:
         """The closed set of values of a variable, where one is known here."""
@@ -98,7 +119,12 @@ class Collected:
 
     def only_once(self, name: str) -> bool:
         """Whether the name stands only once on the line except behind ``$``: nothing else can set it by name."""
-        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self.source)) == 1
+        if name not in self._once:
+            found = re.compile(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)").finditer(self.source)
+            self._once[name] = (
+                len(self._once) < MAX_FOLLOWED and next(found, None) is not None and next(found, None) is None
+            )
+        return self._once[name]
 
     def finish_arithmetic(self) -> None:
         """A name that arithmetic evaluates must hold a number wherever the line sets it."""

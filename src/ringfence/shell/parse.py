@@ -8,27 +8,34 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ringfence.shell.braces import Piece
 from ringfence.shell.builtins import BUILTINS
 from ringfence.shell.characters import suspects
 from ringfence.shell.collect import Collected, Stop
-from ringfence.shell.grammar import KEYWORDS, Grammar
-from ringfence.shell.places import Flow, Places, change, change_back, directory, merge, pop, push, still, UNKNOWN
+from ringfence.shell.directories import changed
+from ringfence.shell.grammar import Grammar
+from ringfence.shell.places import UNKNOWN, Flow, Places, change, directory, merge, still
+from ringfence.shell.plain import Part, split
+from ringfence.shell.reader import KEYWORDS, NUMERIC_OUTPUT
 from ringfence.shell.syntax import Assignment, Line, Redirection, SimpleCommand, Word
-from ringfence.shell.wrappers import NAMES, SHELLS, Wrapped, base_name, reads_input, wrapped
+from ringfence.shell.wrapper_specs import SHELLS
+from ringfence.shell.wrappers import NAMES, Wrapped, base_name, reads_input, wrapped
 
 MAX_COMMANDS = 20_000
+MAX_PARTS = 1_000
 MAX_SALVAGED = 5_000
+MAX_SALVAGES = 20
 MAX_WRAPPERS = 30
 _SEPARATORS = re.compile(r"[;|&(){}`\n<>!]+|\$[({]?")
 _PLAIN_LINE = re.compile(r"[\w./,:@%+^-][\w./,:@%+=^-]*(?: +[\w./,:@%+=^-]+)*\Z", re.ASCII)
-_PLAIN_WORD = re.compile(r"[^ ]+")
 _SAME_SHELL = frozenset({"eval", "command", "builtin"})
 
 
 def parse_line(line: str) -> Line:
     """What bash would do with ``line``. Linear in its length; what is not surely read is in ``unexplained``."""
-    if _PLAIN_LINE.match(line) and (plain := _plain(line)) is not None:
-        return plain
+    parts = split(line)
+    if parts is not None and len(parts) <= MAX_PARTS:
+        return _plain(line, parts)
     return _parse(line)
 
 
@@ -54,15 +61,20 @@ def parse_argv(argv: tuple[str, ...]) -> Line:
     return _finish(source, collected)
 
 
-def _plain(line: str) -> Line | None:
-    """A line of bare words only: nothing in it can mean anything but itself."""
-    words = tuple(
-        Word(text=match[0], raw=match[0], start=match.start(), end=match.end()) for match in _PLAIN_WORD.finditer(line)
-    )
-    name = words[0].text
-    if "=" in name or name in _NOT_PLAIN or name.rsplit("/", 1)[-1] in _NOT_PLAIN or len(words) > 500:
-        return None
-    return Line(source=line, commands=(SimpleCommand(words=words, start=0, end=len(line)),))
+def _plain(line: str, parts: list[Part]) -> Line:
+    """A line of plain words: every command is known, only what it starts and where it runs is left to find out."""
+    first = parts[0].words[0].text
+    if len(parts) == 1 and first not in _NOT_PLAIN and first.rsplit("/", 1)[-1] not in _NOT_PLAIN:
+        redirections = parts[0].redirections
+        end = max(parts[0].words[-1].end, redirections[-1].end if redirections else 0)
+        command = SimpleCommand(
+            words=tuple(parts[0].words), redirections=tuple(redirections), start=parts[0].words[0].start, end=end
+        )
+        return Line(source=line, commands=(command,))
+    collected = Collected(line)
+    parser = Parser(line, collected)
+    _guarded(parser, lambda: parser.run_plain(parts))
+    return _finish(line, collected)
 
 
 def _parse(line: str) -> Line:
@@ -78,6 +90,8 @@ def _guarded(parser: "Parser", read: "object") -> None:
         read()  # type: ignore[operator]
     except RecursionError:
         parser.salvage(Stop(0, "nested too deeply"))
+    except Stop as stop:
+        parser.salvage(stop)
 
 
 def _characters(
@@ -121,6 +135,7 @@ class Parser(Grammar):
         self.vector = False
 
     def run(self, *, top: bool = True) -> Flow:
+        """Read the whole text; a stop becomes a note and a search of the rest."""
         try:
             flow = self.script()
         except Stop as stop:
@@ -133,12 +148,48 @@ class Parser(Grammar):
                 self.quoted_substitutions()
         return flow
 
+    def run_plain(self, parts: list[Part]) -> None:
+        """The same as reading the text, for one that was split already."""
+        index = 0
+        while index < len(parts):
+            flow, index = self.plain_pipeline(parts, index)
+            while index < len(parts) and parts[index].joined in ("&&", "||"):
+                both = parts[index].joined == "&&"
+                self.places = flow.ok if both else flow.fail
+                right, index = self.plain_pipeline(parts, index)
+                if both:
+                    flow = Flow(right.ok, merge(flow.fail, right.fail))
+                else:
+                    flow = Flow(merge(flow.ok, right.ok), right.fail)
+            self.places = flow.any
+        self.scripts_from_input()
+        self.collected.finish_arithmetic()
+        if self.collected.unexplained:
+            self.quoted_substitutions()
+
+    def plain_pipeline(self, parts: list[Part], index: int) -> tuple[Flow, int]:
+        """The commands joined by ``|`` from ``index`` on, and the index behind them."""
+        before, first = self.places, index
+        while True:
+            part = parts[index]
+            self.places = before
+            self.pos = part.words[-1].end
+            flow = self.command(part.words, [], part.redirections, part.words[0].start)
+            index += 1
+            if index >= len(parts) or parts[index].joined != "|":
+                break
+        self.places = before
+        return (flow if index - first == 1 else still(before)), index
+
     # Parts that could not be read.
 
     def salvage(self, stop: Stop) -> None:
         """Note where reading ended, and take every word behind it that could start a command for one that does."""
         position = min(stop.position, self.size)
         self.note(position, self.size, stop.why)
+        self.collected.salvages += 1
+        if self.collected.salvages > MAX_SALVAGES:
+            return
         seen: set[tuple[str, ...]] = set()
         for chunk in _SEPARATORS.split(self.text[position:]):
             words = [re.sub(r"[\"'\\]", "", part) for part in chunk.split()[:40]]
@@ -151,19 +202,24 @@ class Parser(Grammar):
             seen.add(tuple(words[:3]))
             first, last = self.place(position), self.place(self.size)
             found = [Word(text=word, raw=word, start=first, end=last) for word in words]
-            self.emit(found, (), (), UNKNOWN, depth=MAX_WRAPPERS - 3)
+            try:
+                self.emit(found, (), (), UNKNOWN, depth=MAX_WRAPPERS - 3)
+            except Stop:
+                continue
 
     def check_text(self, start: int, end: int) -> None:
         """Here-document bodies are data: typographic blanks in them are fine."""
         self.data.append((start, end))
 
-    def single(self):  # type: ignore[no-untyped-def]
+    def single(self) -> Piece:
+        """A single-quoted part."""
         start = self.pos
         piece = super().single()
         self.data.append((start, self.pos))
         return piece
 
-    def double(self):  # type: ignore[no-untyped-def]
+    def double(self) -> list[Piece]:
+        """A double-quoted part."""
         start = self.pos
         pieces = super().double()
         self.data.append((start, self.pos))
@@ -174,6 +230,7 @@ class Parser(Grammar):
     def command(
         self, words: list[Word], assignments: list[Assignment], redirections: list[Redirection], start: int
     ) -> Flow:
+        """One simple command as it was read."""
         if len(self.collected.commands) >= MAX_COMMANDS:
             raise Stop(start, f"more than {MAX_COMMANDS} commands")
         if not words:
@@ -181,7 +238,8 @@ class Parser(Grammar):
         first = words[0]
         if not first.dynamic and not first.quoted and first.text in KEYWORDS and first.raw != first.text:
             self.collected.note(first.start, first.end, first.raw, "a reserved word in an odd spelling")
-        return self.started(words, assignments, redirections, self.place(start), self.place(self.pos))
+        end = max(words[-1].end, redirections[-1].end if redirections else 0)
+        return self.started(words, assignments, redirections, self.place(start), end)
 
     def bare(self, assignments: list[Assignment], redirections: list[Redirection]) -> Flow:
         """Assignments that stay, and redirections without a command."""
@@ -189,10 +247,10 @@ class Parser(Grammar):
             value = assignment.value
             self.collected.assign(
                 assignment.name, value, assignment.start, assignment.end, "shell",
-                numeric=value is not None and value.raw.startswith("$((") and value.raw.endswith("))"),
+                numeric=value is not None and _numeric(value.raw),
             )  # fmt: skip
             if self.followed(assignment):
-                self.collected.values[assignment.name] = value.values or (value.text,)  # type: ignore[union-attr]
+                self.collected.follow(assignment.name, value.values or (value.text,))  # type: ignore[union-attr]
         self.collected.redirections.extend(redirections)
         self.collected.directories.extend(directory(self.places) for _ in redirections)
         return still(self.places)
@@ -224,6 +282,7 @@ class Parser(Grammar):
         *, start: int | None = None, end: int | None = None, wrapper: int | None = None, depth: int = 0,
         remote: bool = False, privileged: bool = False, covered: bool = False, extra: bool = False, function: bool = True,
     ) -> Flow:  # fmt: skip
+        """Record one command, look through it if it is a wrapper, follow it if it is a builtin."""
         index = len(self.collected.commands)
         self.collected.commands.append(
             SimpleCommand(
@@ -234,6 +293,8 @@ class Parser(Grammar):
             )
         )  # fmt: skip
         found = wrapped(words)
+        if found:
+            self.collected.spend(8 * len(words), self.pos)
         if found is not None and depth >= MAX_WRAPPERS:
             self.collected.note(
                 words[0].start, words[-1].end, words[0].raw, f"more than {MAX_WRAPPERS} wrappers in one another"
@@ -313,7 +374,12 @@ class Parser(Grammar):
                 direct.append(number)
                 command = replace(command, wrapper=wrapper)
             if any(flags.values()):
-                command = replace(command, **{name: getattr(command, name) or value for name, value in flags.items()})
+                command = replace(
+                    command,
+                    remote=command.remote or flags["remote"],
+                    privileged=command.privileged or flags["privileged"],
+                    covered=command.covered or flags["covered"],
+                )
             commands[number] = command
         return direct
 
@@ -324,15 +390,16 @@ class Parser(Grammar):
         inner = Parser(item.script or "", self.collected, span=(at.start, at.end), depth=self.depth + 1)
         inner.places = places
         inner.conditional, inner.loops = self.conditional, self.loops
-        own = item.shell in ("eval", "trap")
-        inner.bash = self.bash if own else item.shell in ("bash", "rbash")
+        own = item.reader in ("eval", "trap")
+        inner.bash = self.bash if own else item.reader in ("bash", "rbash")
         if (
             not own
-            and item.shell not in ("bash", "rbash", "sh", "dash", "ash")
+            and item.reader not in ("bash", "rbash", "sh", "dash", "ash")
             and not _PLAIN_LINE.match(item.script or "")
         ):
-            self.collected.note(at.start, at.end, at.raw, f"`{item.shell}` reads lines differently from bash")
-        values = dict(self.collected.values)
+            self.collected.note(at.start, at.end, at.raw, f"`{item.reader}` reads lines differently from bash")
+        self.collected.spend(len(inner.text), self.pos)
+        values = self.collected.values
         if not own:
             self.collected.values = {}
         if inner.depth > 40:
@@ -340,7 +407,7 @@ class Parser(Grammar):
             return still(UNKNOWN)
         flow = inner.run(top=False)
         self.collected.values = values
-        return flow if item.shell == "eval" else still(places)
+        return flow if item.reader == "eval" else still(places)
 
     def scripts_from_input(self) -> None:
         """Here-documents get their bodies; a shell that reads its script from one has it read as a line of its own."""
@@ -379,23 +446,28 @@ class Parser(Grammar):
         inputs = [item for item in command.redirections if item.operator.startswith("<") and item.operator != "<>"]
         body = inputs[-1].body if inputs else None
         if body is None or inputs[-1].operator == "<&":
-            collected.note(command.start, command.end, first.raw, f"`{first.text}` runs commands that it reads from its input")
+            collected.note(
+                command.start, command.end, first.raw, f"`{first.text}` runs commands that it reads from its input"
+            )
             return
         at = Word(text="", raw="", start=command.start, end=command.end)
-        self.script_inside(Wrapped(script=body, at=at, shell=base_name(first)), UNKNOWN)
-        direct = self.adopt(start, index, {"remote": command.remote, "privileged": command.privileged})
+        self.script_inside(Wrapped(script=body, at=at, reader=base_name(first)), UNKNOWN)
+        direct = self.adopt(
+            start, index, {"remote": command.remote, "privileged": command.privileged, "covered": command.covered}
+        )
         collected.commands[index] = replace(command, wraps=tuple(direct), is_wrapper=bool(direct))
 
     # Builtins.
 
     def builtin(self, words: Sequence[Word], places: Places, *, function: bool) -> Flow:
+        """What a builtin changes; answers where the shell stands afterwards."""
         name = words[0].text
         if self.vector:
             return still(places)
         if function and name in self.collected.functions:
             return still(UNKNOWN)
         if name in ("cd", "chdir", "pushd", "popd"):
-            return _changed(name, words, places, assigned=self.collected.was_assigned("CDPATH", "HOME"))
+            return changed(name, words, places, assigned=self.collected.was_assigned("CDPATH", "HOME"))
         if (builtin := BUILTINS.get(name)) is not None:
             builtin(self, list(words))
         return still(places)
@@ -413,7 +485,7 @@ class Parser(Grammar):
         self.collected.functions.append(name)
         if not word.dynamic:
             text = word.text.partition("=")[2]
-            self.script_inside(Wrapped(script=text, at=word, shell="eval"), UNKNOWN)
+            self.script_inside(Wrapped(script=text, at=word, reader="eval"), UNKNOWN)
 
     def compound(self, name: str, word: Word, text: str, *, array: bool) -> bool:
         """Whether ``declare`` reads a value as a list: a parenthesis in it, and an array to go to."""
@@ -425,10 +497,15 @@ class Parser(Grammar):
 
     def number(self, word: Word) -> bool:
         """Whether a dynamic word is surely one number."""
-        if re.fullmatch(r"\$(?:[#?$!]|\{#\w+\}|\(\([^`]*\)\))", word.raw):
+        if _numeric(word.raw):
             return True
         name = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", word.raw)
         return bool(name) and name[1] in self.collected.assigned and name[1] not in self.collected.not_numeric  # type: ignore[index]
+
+
+def _numeric(raw: str) -> bool:
+    """Whether a word surely becomes one number: arithmetic, or the output of a program that counts."""
+    return bool(NUMERIC_OUTPUT.match(raw) or re.fullmatch(r"\"?\$(?:[#?$!]|\{#\w+\}|\(\([^`]*\)\))\"?", raw))
 
 
 def _assigned(word: Word) -> Assignment:
@@ -436,39 +513,6 @@ def _assigned(word: Word) -> Assignment:
     name, _, text = word.text.partition("=")
     value = None if word.dynamic else replace(word, text=text)
     return Assignment(name=name, value=value, start=word.start, end=word.end)
-
-
-def _changed(name: str, words: Sequence[Word], places: Places, *, assigned: bool) -> Flow:
-    """cd, pushd, popd."""
-    index, logical = 1, True
-    while index < len(words) and re.fullmatch(r"-[LPe@n]+|--", words[index].text) and not words[index].dynamic:
-        logical = "P" not in words[index].text if words[index].text != "--" else logical
-        index += 1
-        if words[index - 1].text == "--":
-            break
-    rest = words[index:]
-    if assigned or any(word.dynamic and not word.values for word in rest) or len(rest) > 1:
-        return Flow(UNKNOWN, places)
-    if name == "popd":
-        return pop(places) if not rest else Flow(UNKNOWN, places)
-    if not rest:
-        return change(places, "~") if name != "pushd" else Flow(UNKNOWN, places)
-    word = rest[0]
-    if word.text == "-" and name != "pushd":
-        return change_back(places)
-    targets = word.values or (word.text,)
-    flows = [_target(name, target, word, places, logical=logical) for target in targets]
-    return Flow(merge(*(flow.ok for flow in flows)), places)
-
-
-def _target(name: str, target: str, word: Word, places: Places, *, logical: bool) -> Flow:
-    if word.tilde and target.startswith(("~+", "~-")):
-        target = "." + target[2:] if target.startswith("~+") else ""
-    elif not word.tilde and target.startswith("~"):
-        target = "./" + target
-    if not target or (name == "pushd" and re.match(r"[-+]\d", target)):
-        return Flow(UNKNOWN if target or word.tilde else places, places)
-    return push(places, target) if name == "pushd" else change(places, target, logical=logical)
 
 
 _NOT_PLAIN = KEYWORDS | NAMES | frozenset(BUILTINS) | {"cd", "chdir", "pushd", "popd", "source", "."}

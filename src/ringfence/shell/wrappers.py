@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ringfence.shell.syntax import Word
+from ringfence.shell.wrapper_specs import RUNNERS, SHELLS, SPECS, Spec
+from ringfence.shell.wrapper_specs import spec as make_spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class Wrapped:
     script: str | None = None
     at: Word | None = None
     """The word that holds the script, for its place."""
-    shell: str = "sh"
+    reader: str = "sh"
     assigned: tuple[Word, ...] = ()
     """``NAME=value`` words that are set for it."""
     directory: str | None = "."
@@ -32,107 +34,6 @@ class Wrapped:
     """Why this reading is not sure; empty where it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """How a wrapper's own words are read: options with a value (short letters, long names), then operands, then the command."""
-
-    short: str = ""
-    """Letters of options that take a value."""
-    flags: str = ""
-    long: frozenset[str] = frozenset()
-    """Long options whose value may stand in the next word."""
-    long_flags: frozenset[str] = frozenset()
-    operands: int = 0
-    """Own operands before the command begins."""
-    assignments: bool = False
-    privileged: bool = False
-    covered: bool = False
-    numbers: bool = False
-    """``-10`` is an option."""
-    refuse: str = ""
-    """Options that end in no start of a command, or change what is started: named so that they are not sure."""
-
-
-def _spec(short: str = "", flags: str = "", long: str = "", long_flags: str = "", **more: object) -> Spec:
-    return Spec(
-        short=short, flags=flags, long=frozenset(long.split()), long_flags=frozenset(long_flags.split()), **more  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-_SPECS: dict[str, Spec] = {
-    "timeout": _spec("ks", "v", "kill-after signal", "foreground preserve-status verbose", operands=1),
-    "nice": _spec("n", "", "adjustment", "", numbers=True),
-    "nohup": _spec(),
-    "setsid": _spec("", "cfw", "", "ctty fork wait"),
-    "stdbuf": _spec("ioe", "", "input output error", ""),
-    "time": _spec("fo", "apvq", "format output", "append portability verbose quiet"),
-    "ionice": _spec("cn", "t", "class classdata", "ignore"),
-    "command": _spec("", "p"),
-    "builtin": _spec(),
-    "exec": _spec("a", "cl"),
-    "sudo": _spec(
-        "CDghpRrTtUu", "ABbEHknPSsiNKl",
-        "close-from chdir group host prompt chroot role command-timeout type other-user user",
-        "askpass bell background preserve-env set-home login non-interactive preserve-groups stdin shell reset-timestamp",
-        assignments=True, privileged=True,
-    ),
-    "doas": _spec("uCa", "nsL", privileged=True),
-    "pkexec": _spec("", "", "user", "disable-internal-agent keep-cwd", privileged=True),
-    "chroot": _spec("", "", "userspec groups", "skip-chdir", operands=1, privileged=True),
-    "unshare": _spec(
-        "SGRw", "muinpUCTfrc", "setuid setgid root wd propagation setgroups map-user map-group map-users map-groups kill-child monotonic boottime",
-        "mount uts ipc net pid user cgroup time fork map-root-user map-current-user map-auto mount-proc keep-caps",
-        privileged=True,
-    ),
-    "nsenter": _spec("tSGrwW", "amuinpUCTFZ", "target setuid setgid", "all mount no-fork preserve-credentials", privileged=True),
-    "setpriv": _spec("", "", "reuid regid groups inh-caps ambient-caps bounding-set securebits pdeathsig", "clear-groups keep-groups init-groups reset-env no-new-privs nnp", privileged=True),
-    "capsh": _spec(privileged=True),
-    "systemd-run": _spec("pEutMHP", "qdGS", "property setenv unit slice uid gid machine host working-directory description", "user system scope wait pipe pty quiet collect shell", privileged=True),
-    "flock": _spec("wEc", "senuoxFv", "timeout wait conflict-exit-code command", "shared exclusive unlock nonblock nb close no-fork verbose", operands=1, covered=True),
-    "taskset": _spec("", "acp", "", "all-tasks cpu-list pid", operands=1),
-    "chrt": _spec("TPD", "bdfiormavR", "sched-runtime sched-period sched-deadline", "batch deadline fifo idle other rr max all-tasks verbose reset-on-fork", operands=1),
-    "numactl": _spec("CNlmpiP", "sH", "interleave membind cpunodebind physcpubind preferred", "localalloc show hardware"),
-    "prlimit": _spec("p", "", "pid output", "noheadings raw verbose"),
-    "busybox": _spec(covered=True),
-    "toybox": _spec(covered=True),
-    "xvfb-run": _spec("efnspw", "al", "error-file auth-file server-num server-args xauth-protocol wait", "auto-servernum listen-tcp", covered=True),
-    "dbus-run-session": _spec("", "", "config-file dbus-daemon", "", covered=True),
-    "unbuffer": _spec("", "p", covered=True),
-    "fakeroot": _spec("lfibus", "u", "", "", covered=True),
-    "strace": _spec("aAbeEIoOpPsSuUX", "cCdfFhiknqrtTvVwxyYzZD", "output expr trace env user", "follow-forks", covered=True),
-    "ltrace": _spec("aADeFlnopsuwxX", "bcCfhiLrStTV", "output", "", covered=True),
-    "valgrind": _spec(covered=True),
-    "perf": _spec(covered=True),
-    "gdb": _spec(covered=True),
-    "faketime": _spec("f", "m", "", "", operands=1, covered=True),
-    "torsocks": _spec(covered=True), "torify": _spec(covered=True), "proxychains": _spec("f", "q", covered=True),
-    "proxychains4": _spec("f", "q", covered=True), "catchsegv": _spec(covered=True), "rlwrap": _spec(covered=True),
-    "firejail": _spec(covered=True), "bwrap": _spec(covered=True), "entr": _spec("", "acdnprsz", covered=True),
-    "npx": _spec("pc", "yq", "package call", "yes no quiet ignore-existing no-install", covered=True),
-    "bunx": _spec("p", "", "package", "bun verbose silent", covered=True),
-    "uvx": _spec("pwc", "qvn", "python from with with-editable with-requirements index-url index extra-index-url", "isolated offline quiet verbose no-cache refresh", covered=True),
-    "doppler": _spec(covered=True), "dotenv": _spec("f", "", covered=True), "direnv": _spec(covered=True),
-}  # fmt: skip
-
-# Programs whose subcommand starts another program: allow needs a rule for the whole, deny looks inside.
-_RUNNERS: dict[tuple[str, ...], Spec] = {
-    ("uv", "run"): _spec("pwC", "qvn", "python with extra group project directory env-file package no-group only-group index with-requirements with-editable", "frozen locked no-sync isolated offline quiet verbose all-extras dev no-dev active no-project refresh", covered=True),
-    ("uv", "tool", "run"): _spec("pw", "qv", "python from with", "isolated", covered=True),
-    ("pipx", "run"): _spec("", "qv", "spec python index-url pip-args", "no-cache verbose quiet", covered=True),
-    ("poetry", "run"): _spec(covered=True), ("pipenv", "run"): _spec(covered=True), ("pdm", "run"): _spec("p", "", covered=True),
-    ("hatch", "run"): _spec(covered=True), ("rye", "run"): _spec(covered=True), ("pixi", "run"): _spec("e", "", covered=True),
-    ("conda", "run"): _spec("np", "v", "name prefix cwd", "no-capture-output live-stream", covered=True),
-    ("mamba", "run"): _spec("np", "v", "name prefix cwd", "", covered=True),
-    ("npm", "exec"): _spec("pcw", "y", "package call workspace", "yes no", covered=True),
-    ("npm", "x"): _spec("pcw", "y", "package call workspace", "yes no", covered=True),
-    ("pnpm", "exec"): _spec("", "rc", "", "", covered=True), ("pnpm", "dlx"): _spec("", "c", "package", "", covered=True),
-    ("yarn", "exec"): _spec(covered=True), ("yarn", "dlx"): _spec("p", "q", "package", "", covered=True),
-    ("bundle", "exec"): _spec(covered=True), ("mise", "exec"): _spec(covered=True), ("asdf", "exec"): _spec(covered=True),
-    ("go", "run"): _spec(covered=True), ("docker", "run"): _spec(covered=True), ("docker", "exec"): _spec(covered=True),
-    ("podman", "run"): _spec(covered=True), ("podman", "exec"): _spec(covered=True), ("rustup", "run"): _spec(operands=1, covered=True),
-}  # fmt: skip
-
-SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "yash"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 Unwrap = Callable[[Sequence[Word]], list[Wrapped]]
 
@@ -151,7 +52,7 @@ def wrapped(words: Sequence[Word]) -> list[Wrapped] | None:
         return shell(words)
     if (special := _SPECIAL.get(name)) is not None:
         return special(words)
-    if (spec := _SPECS.get(name)) is not None:
+    if (spec := SPECS.get(name)) is not None:
         return generic(words, spec, 1)
     if name in _RUNNER_NAMES:
         return runner(name, words)
@@ -289,8 +190,8 @@ def shell(words: Sequence[Word]) -> list[Wrapped] | None:
     script = words[index]
     if script.dynamic or script.tilde:
         likely = re.sub(r"^([\"'])(.*)\1$", r"\2", script.raw, flags=re.DOTALL)
-        return [Wrapped(script=likely, at=script, shell=name, why="the script is not known before it runs")]
-    return [Wrapped(script=script.text, at=script, shell=name, why=why)]
+        return [Wrapped(script=likely, at=script, reader=name, why="the script is not known before it runs")]
+    return [Wrapped(script=script.text, at=script, reader=name, why=why)]
 
 
 def reads_input(words: Sequence[Word]) -> bool:
@@ -319,7 +220,7 @@ def joined(words: Sequence[Word], *, shell_name: str = "sh", **more: object) -> 
         return []
     unknown = any(word.dynamic or word.tilde for word in words)
     result = Wrapped(
-        script=" ".join(word.text for word in words), at=_span(words), shell=shell_name,
+        script=" ".join(word.text for word in words), at=_span(words), reader=shell_name,
         why="the script is not known before it runs" if unknown else "", **more,  # type: ignore[arg-type]
     )  # fmt: skip
     return [result]
@@ -330,6 +231,7 @@ def _span(words: Sequence[Word]) -> Word:
 
 
 def env(words: Sequence[Word]) -> list[Wrapped]:
+    """``env``: options, assignments, then the command; ``-S`` splits a text of its own."""
     index, why, directory = 1, "", "."
     split: tuple[Word, ...] = ()
     unknown_directory = False
@@ -404,6 +306,7 @@ def _split_string(value: Word, why: str) -> tuple[tuple[Word, ...], str]:
 
 
 def xargs(words: Sequence[Word]) -> list[Wrapped]:
+    """``xargs``: the command gets words of unknown value, at the end or in place of a mark."""
     index, why, replacement = 1, "", ""
     while index < len(words):
         word = words[index]
@@ -483,6 +386,7 @@ def find(words: Sequence[Word]) -> list[Wrapped] | None:
 
 
 def su(words: Sequence[Word]) -> list[Wrapped]:
+    """``su -c``: a script run as another user."""
     for index, word in enumerate(words):
         match = re.fullmatch(r"-[a-zA-Z]*c(.*)|--command(?:=(.*))?", word.text, re.DOTALL)
         if match and index:
@@ -494,7 +398,8 @@ def su(words: Sequence[Word]) -> list[Wrapped]:
 
 
 def sudo(words: Sequence[Word]) -> list[Wrapped]:
-    found = generic(words, _SPECS["sudo"], 1)
+    """``sudo``: its command, also through a shell."""
+    found = generic(words, SPECS["sudo"], 1)
     options = [word.text for word in words[1 : len(words) - (len(found[0].words) if found else 0)]]
     if found and any(re.fullmatch(r"-[a-zA-Z]*[si][a-zA-Z]*|--login|--shell", option) for option in options):
         return [*found, *joined(found[0].words, privileged=True)]
@@ -526,7 +431,9 @@ def ssh(words: Sequence[Word]) -> list[Wrapped]:
             value = match[3] or (words[index].text if index < len(words) else "")
             at = word if match[3] else words[min(index, len(words) - 1)]
             index += not match[3]
-            command = re.match(r"\s*(?:proxycommand|localcommand|knownhostscommand)\s*[=\s]\s*(.*)", value, re.I | re.S)
+            command = re.match(
+                r"\s*(?:proxycommand|localcommand|knownhostscommand)\s*[=\s]\s*(.*)", value, re.IGNORECASE | re.DOTALL
+            )
             if match[2] == "o" and command:
                 found.append(Wrapped(script=command[1], at=at, why=why))
     if index < len(words):
@@ -535,7 +442,8 @@ def ssh(words: Sequence[Word]) -> list[Wrapped]:
 
 
 def watch(words: Sequence[Word]) -> list[Wrapped]:
-    spec = _spec("nqs", "bcdegptwxrCf", "interval equexit shotsdir", "beep color no-color differences errexit chgexit precise no-title no-wrap exec no-rerun")  # fmt: skip
+    """``watch``: its words are joined and handed to sh."""
+    spec = make_spec("nqs", "bcdegptwxrCf", "interval equexit shotsdir", "beep color no-color differences errexit chgexit precise no-title no-wrap exec no-rerun")  # fmt: skip
     index, why = skip_options(words, 1, spec)
     direct = any(re.fullmatch(r"-[a-z]*x[a-z]*|--exec", word.text) for word in words[1:index])
     if direct:
@@ -549,7 +457,7 @@ def parallel(words: Sequence[Word]) -> list[Wrapped]:
     while index < len(words) and words[index].text.startswith("-") and words[index].text != "--":
         takes = re.fullmatch(r"-[jnaNISsPLdEC]|--(?:jobs|colsep|arg-file|delay|timeout|tmpdir|results|joblog|max-args|sshlogin|workdir|wd|basefile|return)", words[index].text)  # fmt: skip
         index += 2 if takes else 1
-    command = [word for word in words[index:]]
+    command = list(words[index:])
     end = next((number for number, word in enumerate(command) if word.text.startswith(":::")), len(command))
     template = command[:end]
     why = "`parallel` builds its commands when it runs"
@@ -574,11 +482,13 @@ def script(words: Sequence[Word]) -> list[Wrapped]:
 
 
 def evaluate(words: Sequence[Word]) -> list[Wrapped]:
+    """``eval``: its words are joined and read as a line."""
     rest = words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
     return joined(rest, shell_name="eval")
 
 
 def trap(words: Sequence[Word]) -> list[Wrapped]:
+    """``trap``: a line that runs later."""
     rest = [word for word in words[1:] if word.text != "--"]
     if (
         not rest
@@ -596,21 +506,23 @@ def command_builtin(words: Sequence[Word]) -> list[Wrapped] | None:
             break
         if re.fullmatch(r"-p*[vV][pvV]*", word.text):
             return None
-    return generic(words, _SPECS["command"], 1)
+    return generic(words, SPECS["command"], 1)
 
 
 def flock(words: Sequence[Word]) -> list[Wrapped]:
+    """``flock``: a command or a script."""
     for index, word in enumerate(words[1:-1], 1):
         if word.text in ("-c", "--command"):
             return [replace(item, covered=True) for item in joined(words[index + 1 : index + 2])]
-    return generic(words, _SPECS["flock"], 1)
+    return generic(words, SPECS["flock"], 1)
 
 
 def npx(words: Sequence[Word]) -> list[Wrapped]:
+    """``npx``: a command of a package."""
     for index, word in enumerate(words[1:-1], 1):
         if word.text in ("-c", "--call"):
             return [replace(item, covered=True) for item in joined(words[index + 1 : index + 2])]
-    found = generic(words, _SPECS["npx"], 1)
+    found = generic(words, SPECS["npx"], 1)
     return [replace(item, why="") for item in found]
 
 
@@ -626,8 +538,8 @@ def runner(name: str, words: Sequence[Word]) -> list[Wrapped] | None:
         if word.text.startswith("-"):
             continue
         path = (*path, word.text)
-        if path in _RUNNERS:
-            return [replace(item, why="") for item in generic([words[0], *words[index:]], _RUNNERS[path], 1)]
+        if path in RUNNERS:
+            return [replace(item, why="") for item in generic([words[0], *words[index:]], RUNNERS[path], 1)]
     return None
 
 
@@ -636,6 +548,6 @@ _SPECIAL: dict[str, Callable[[Sequence[Word]], list[Wrapped] | None]] = {
     "watch": watch, "parallel": parallel, "script": script, "eval": evaluate, "trap": trap, "command": command_builtin,
     "flock": flock, "npx": npx,
 }  # fmt: skip
-_RUNNER_NAMES = frozenset(path[0] for path in _RUNNERS)
-NAMES = frozenset({*_SPECIAL, *_SPECS, *_RUNNER_NAMES, *SHELLS})
+_RUNNER_NAMES = frozenset(path[0] for path in RUNNERS)
+NAMES = frozenset({*_SPECIAL, *SPECS, *_RUNNER_NAMES, *SHELLS})
 """Every program that this file reads."""

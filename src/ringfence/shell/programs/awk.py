@@ -71,15 +71,17 @@ def _regex_may_stand(previous: str) -> bool:
     return not (previous[-1].isalnum() or previous[-1] in '_)]"$' or previous in ("++", "--"))
 
 
-def _name(reader: "Reader", text: str, position: int, token: str, word: Word, words: tuple[int, ...]) -> None:
-    if token in _CALLS:
+def _name(  # noqa: PLR0917 -- a scanner's state
+    reader: "Reader", text: str, position: int, name: str, word: Word, words: tuple[int, ...]
+) -> None:
+    if name in _CALLS:
         kind = EffectKind.EXECUTES
-        reader.effect(kind, token, words, _CALLS[token])
-    elif token.startswith("@"):
-        reader.effect(EffectKind.EXECUTES, token, words, "calls a function whose name is computed")
-    elif token in _LOOKUPS and token != "PROCINFO":
-        reader.effect(EffectKind.UNKNOWN, token, words, "may name files that do not stand on the line")
-    elif token == "getline":
+        reader.effect(kind, name, words, _CALLS[name])
+    elif name.startswith("@"):
+        reader.effect(EffectKind.EXECUTES, name, words, "calls a function whose name is computed")
+    elif name in _LOOKUPS and name != "PROCINFO":
+        reader.effect(EffectKind.UNKNOWN, name, words, "may name files that do not stand on the line")
+    elif name == "getline":
         source = re.compile(r"\s*(?:[A-Za-z_$]\w*(?:\[[^\]]*\])?)?\s*<").match(text, position)
         if source:
             _file(reader, text, source.end(), word, words, write=False)

@@ -36,7 +36,7 @@ def read_python(reader: "Reader") -> None:
         if not reader.is_option(word) or text == "-":
             if text == "-":
                 break
-            reader.operand(index, word)
+            reader.operand(index)
             reader.finish_operands()
             return
         reader.option(index, word)
@@ -50,8 +50,7 @@ def read_python(reader: "Reader") -> None:
 
 
 def _code(reader: "Reader", index: int, attached: str) -> None:
-    named = (index,) if attached else (index, index + 1)
-    named = tuple(number for number in named if number < len(reader.words))
+    named = (index,) if attached or index + 1 >= len(reader.words) else (index, index + 1)
     reader.effect(EffectKind.PROGRAM_TEXT, "-c", named, f"`{reader.program} -c` runs program text from the line")
     reader.essential.extend(range(index, len(reader.words)))
     reader.operands.extend(range(named[-1] + 1, len(reader.words)))
@@ -91,6 +90,7 @@ def arguments(reader: "Reader", indexes: range | list[int]) -> None:
 
 
 def argument(reader: "Reader", index: int) -> None:
+    """One argument of a script."""
     word = reader.words[index]
     if word.dynamic or not word.text.startswith("-"):
         reader.path(word, index, "maybe")
@@ -99,7 +99,7 @@ def argument(reader: "Reader", index: int) -> None:
 
 
 def read_compiler(reader: "Reader") -> None:
-    """gcc and clang: flags by their families, ``-o`` writes, plugins and wrappers run code."""
+    """Gcc and clang: flags by their families, ``-o`` writes, plugins and wrappers run code."""
     words = reader.words
     while reader.index < len(words):
         index, word = reader.index, words[reader.index]

@@ -96,6 +96,7 @@ class Reader:
         self.index = 1
 
     def read(self) -> Reading:
+        """``read``: the variables that it sets."""
         if self.table.reader:
             scanners.READERS[self.table.reader](self)
         else:
@@ -109,6 +110,7 @@ class Reader:
         )  # fmt: skip
 
     def finished(self, path: PathUse) -> PathUse:
+        """A path with what only the end of the line says about it."""
         if self.recursive and not path.recursive and path.access is not PathAccess.WRITE:
             return replace(path, recursive=True)
         return path
@@ -127,7 +129,7 @@ class Reader:
             if not self.table.subcommands:
                 self.essential.append(index)
             if self.dashes is not None or not self.is_option(word):
-                self.operand(index, word)
+                self.operand(index)
                 continue
             if word.text == "--" and not word.dynamic:
                 self.dashes = index
@@ -136,6 +138,7 @@ class Reader:
         self.finish_operands()
 
     def is_option(self, word: Word) -> bool:
+        """Whether a word stands where options stand and looks like one."""
         if self.dashes is not None:
             return False
         text = word.prefix if word.dynamic else word.text
@@ -143,7 +146,7 @@ class Reader:
             if not word.values or any(value.startswith("-") for value in word.values):
                 self.doubtful(word)
             return False
-        return text.startswith("-") and text != "-" or (self.table.plus and text.startswith("+"))
+        return (text.startswith("-") and text != "-") or (self.table.plus and text.startswith("+"))
 
     def doubtful(self, word: Word) -> None:
         """A word of unknown value where an option may stand."""
@@ -182,14 +185,13 @@ class Reader:
     # Options.
 
     def option(self, index: int, word: Word) -> None:
+        """One word that is an option."""
         text = word.prefix if word.dynamic else word.text
         if text.startswith("+"):
             started = self.table.options.get("+")
             if started is not None:
-                self.apply(started, index, (index,), None)
-        elif self.table.style == "single":
-            self.long(index, word, text)
-        elif text.startswith("--"):
+                self.apply(started, (index,), None)
+        elif self.table.style == "single" or text.startswith("--"):
             self.long(index, word, text)
         elif self.table.numbers and _NUMBER.match(text) and not word.dynamic:
             self.options.append(OptionUse(name="-number", words=(index,), value=text[1:], top=self.table.subcommands))
@@ -197,6 +199,7 @@ class Reader:
             self.cluster(index, word, text)
 
     def long(self, index: int, word: Word, text: str) -> None:
+        """A long option, its value attached or in the next word."""
         name, equals, attached = text.partition("=")
         option = self.table.options.get(name) or self.abbreviated(name)
         if option is None or (word.dynamic and not equals):
@@ -204,13 +207,13 @@ class Reader:
             return
         if equals:
             value = replace(word, text=attached, prefix=word.prefix[len(name) + 1 :] if word.dynamic else "")
-            self.apply(option, index, (index,), value if option.takes else None)
+            self.apply(option, (index,), value if option.takes else None)
             if not option.takes and option.role == "flags":
                 self.unknown_option(index, word, text)
         elif option.takes and not option.optional:
             self.with_next(option, index)
         else:
-            self.apply(option, index, (index,), None)
+            self.apply(option, (index,), None)
 
     def abbreviated(self, name: str) -> Option | None:
         """GNU takes any prefix that means one option only; of several the most harmful is assumed."""
@@ -223,12 +226,13 @@ class Reader:
         return harmful[0] if harmful else found[0] if len(found) == 1 else None
 
     def cluster(self, index: int, word: Word, text: str) -> None:
+        """Short options in one word."""
         whole = self.table.options.get(text)
         if whole is not None and len(text) > 2:
             if whole.takes and not whole.optional:
                 self.with_next(whole, index)
             else:
-                self.apply(whole, index, (index,), None)
+                self.apply(whole, (index,), None)
             return
         for position in range(1, len(text)):
             name = text[0] + text[position]
@@ -237,16 +241,16 @@ class Reader:
                 self.unknown_option(index, word, name if name.isprintable() else text)
                 return
             if not option.takes:
-                self.apply(option, index, (index,), None)
+                self.apply(option, (index,), None)
                 continue
             attached = text[position + 1 :]
             if attached or (word.dynamic and word.prefix):
                 if attached.startswith("=") and self.table.equals:
                     attached = attached[1:]
                 rest = replace(word, text=attached, prefix=attached if word.dynamic else "")
-                self.apply(option, index, (index,), rest)
+                self.apply(option, (index,), rest)
             elif option.optional:
-                self.apply(option, index, (index,), None)
+                self.apply(option, (index,), None)
             else:
                 self.with_next(option, index)
             return
@@ -254,24 +258,26 @@ class Reader:
             self.unknown_option(index, word, text)
 
     def with_next(self, option: Option, index: int) -> None:
+        """An option whose value is the next word."""
         for _ in range(option.skip):
             self.essential.extend([] if self.table.subcommands else [self.index])
             self.index += 1
         if self.index >= len(self.words):
-            self.apply(option, index, (index,), None)
+            self.apply(option, (index,), None)
             return
         if not self.table.subcommands:
             self.essential.append(self.index)
         value = self.words[self.index]
         self.index += 1
-        self.apply(option, index, (index, self.index - 1), value)
+        self.apply(option, (index, self.index - 1), value)
 
     def unknown_option(self, index: int, word: Word, name: str) -> None:
+        """An option that the table does not know."""
         self.options.append(OptionUse(name=name, words=(index,), top=self.table.subcommands, harmless=False))
         why = f"`{name}` is not in the table of `{self.table.name}`"
         self.effect(EffectKind.UNKNOWN_OPTION, word.raw if word.dynamic else name, (index,), why)
 
-    def apply(self, option: Option, index: int, words: tuple[int, ...], value: Word | None) -> None:
+    def apply(self, option: Option, words: tuple[int, ...], value: Word | None) -> None:
         """What an option with its value means."""
         table, role = self.table, option.role
         top = table.subcommands
@@ -309,6 +315,7 @@ class Reader:
                 self.move(value, option, words)
 
     def move(self, value: Word, option: Option, words: tuple[int, ...]) -> None:
+        """Paths of the reading are seen from the folder that an option names."""
         if value.dynamic or value.tilde or self.directory is None:
             self.directory = None
         else:
@@ -318,7 +325,8 @@ class Reader:
 
     # Operands.
 
-    def operand(self, index: int, word: Word) -> None:
+    def operand(self, index: int) -> None:
+        """A word that is no option."""
         self.operands.append(index)
         if self.table.style == "posix" and self.dashes is None and self.table.operands:
             # The first operand ends the options of the program; the rest belongs to what it starts.
@@ -362,6 +370,7 @@ class Reader:
         )
 
     def give_role(self, index: int, role: str) -> None:
+        """What one operand is to the program."""
         word = self.words[index]
         if role in ("text", "pattern", "subcommand"):
             return
@@ -403,10 +412,12 @@ class Reader:
             self.path(word, index, "maybe")
 
     def host(self, word: Word, index: int) -> None:
+        """A host that is connected to."""
         use = scanners.host_of(word)
         self.hosts.append(HostUse(word=index, host=use[0], port=use[1], url=None if word.dynamic else word.text))
 
     def path(self, word: Word, index: int, role: str, *, recursive: bool = False) -> None:
+        """A path, or every path that a word of known values may be."""
         texts = word.values if word.dynamic and word.values else (None,)
         for text in texts:
             use = word if text is None else replace(word, text=text, dynamic=False, glob=False)
@@ -418,6 +429,7 @@ class Reader:
             self.paths.append(self.placed(found))
 
     def placed(self, path: PathUse) -> PathUse:
+        """A path as seen from the command's directory."""
         return path if self.directory == "." else replace(path, directory=self.directory)
 
     def scan(self, kind: str, word: Word, words: tuple[int, ...]) -> None:
@@ -425,6 +437,7 @@ class Reader:
         scanners.SCANNERS[kind](self, word, words)
 
     def effect(self, kind: EffectKind, option: str, words: tuple[int, ...], why: str) -> None:
+        """Record one effect."""
         self.effects.append(Effect(kind=kind, option=option, words=words, why=why))
 
     def extra(self) -> None:

@@ -46,7 +46,7 @@ def read_find(reader: "Reader") -> None:
     words = reader.words
     while reader.index < len(words):
         word, text = words[reader.index], words[reader.index].text
-        if word.dynamic or text not in ("-H", "-L", "-P", "-D") and not re.match(r"-O\d?\Z", text):
+        if word.dynamic or (text not in ("-H", "-L", "-P", "-D") and not re.match(r"-O\d?\Z", text)):
             break
         reader.essential.append(reader.index)
         reader.index += 2 if text == "-D" else 1
@@ -95,7 +95,7 @@ def _find_option(reader: "Reader", option: "object", index: int) -> None:
 
     assert isinstance(option, Option)
     if not option.takes:
-        reader.apply(option, index, (index,), None)
+        reader.apply(option, (index,), None)
         return
     reader.with_next(option, index)
     if option.name == "-fprintf":
@@ -132,7 +132,30 @@ def read_dd(reader: "Reader") -> None:
             reader.unknown_option(index, word, text)
 
 
-_TEST_UNARY = frozenset("-a -b -c -d -e -f -g -h -k -p -r -s -u -w -x -L -O -G -S -N".split())
+_TEST_UNARY = frozenset(
+    [
+        "-a",
+        "-b",
+        "-c",
+        "-d",
+        "-e",
+        "-f",
+        "-g",
+        "-h",
+        "-k",
+        "-p",
+        "-r",
+        "-s",
+        "-u",
+        "-w",
+        "-x",
+        "-L",
+        "-O",
+        "-G",
+        "-S",
+        "-N",
+    ]
+)
 
 
 def read_test(reader: "Reader") -> None:
@@ -206,7 +229,7 @@ def _old_cluster(reader: "Reader") -> None:
         elif option.takes and not option.optional:
             reader.with_next(option, 1)
         else:
-            reader.apply(option, 1, (1,), None)
+            reader.apply(option, (1,), None)
 
 
 # make.
@@ -260,7 +283,7 @@ def read_git_config(reader: "Reader") -> None:
 
 
 def scan_jq(reader: "Reader", word: Word, words: tuple[int, ...]) -> None:
-    """jq runs nothing; modules are read from where ``import`` and ``include`` say."""
+    """Jq runs nothing; modules are read from where ``import`` and ``include`` say."""
     if re.search(r"\b(?:import|include)\b", word.text):
         reader.effect(EffectKind.UNKNOWN, word.raw, words, "reads modules that do not stand on the line")
 
