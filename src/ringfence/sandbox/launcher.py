@@ -304,6 +304,8 @@ class Launcher:
             raise BoxError("box-network", "a box with a network needs somebody who answers on it", where=plan.call_id)
         if plan.layer is not None and not plan.layer.direct:
             prepare_middle(plan.layer)
+        if plan.home_upper:
+            _prepare_home(plan)
         order = marshal.dumps(compile_order(plan, root=os.geteuid() == 0, mapped=self.backend == "bubblewrap"))
         ours, theirs = socket.socketpair()
         box = Box(plan, ours, controls or controls_of(plan), on_seen=on_seen, on_stop=on_stop, on_network=on_network)
@@ -357,6 +359,15 @@ class Launcher:
     def __exit__(self, *_unused: object) -> None:
         """As ``close``."""
         self.close()
+
+
+def _prepare_home(plan: BoxPlan) -> None:
+    """The folder of a home that is kept belongs to whom the box's user stands for, as the worktree does."""
+    os.makedirs(plan.home_upper, mode=0o700, exist_ok=True)
+    if os.geteuid() == 0 and plan.layer is not None:
+        info = os.lstat(plan.home_upper)
+        if (info.st_uid, info.st_gid) != plan.layer.owner:
+            os.chown(plan.home_upper, *plan.layer.owner, follow_symlinks=False)
 
 
 def _observations(end: dict[str, Any]) -> tuple[Observation, ...]:

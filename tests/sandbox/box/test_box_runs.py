@@ -155,3 +155,48 @@ def test_a_large_order_and_large_input_pass(bench):
     limits = Limits(output=Bytes(8_000_000))
     ran = bench.run("cat", stdin=data[:60_000], limits=limits, env_set={"BIG": "x" * 100_000})
     assert ran.out == data[:60_000]
+
+
+def test_a_home_is_kept_between_boxes_when_the_plan_says_so(bench, tmp_path):
+    home = str(tmp_path / "home")
+    first = bench.sh("echo kept > ~/.state; ls -A ~; echo own > ~/.ssh/id_rsa", home_upper=home)
+    assert b".gitconfig" in first.out
+    second = bench.sh("cat ~/.state; cat ~/.ssh/id_rsa", home_upper=home)
+    assert second.out == b"kept\nown\n"
+    assert [o.detail for o in second.execution.observations if o.kind == "decoy"] == ["/home/agent/.ssh/id_rsa"]
+    info = (tmp_path / "home" / ".state").stat()
+    assert (info.st_uid, info.st_gid) == bench.layer.owner
+
+
+def test_a_planted_link_in_a_kept_home_leads_nowhere(bench, tmp_path):
+    home = tmp_path / "home"
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    bench.sh(
+        f"rm -rf ~/.ssh; ln -s {victim} ~/.ssh; rm ~/.gitconfig; ln -s {victim}/x ~/.gitconfig", home_upper=str(home)
+    )
+    bench.sh("true", home_upper=str(home))
+    assert list(victim.iterdir()) == []
+
+
+TOOLS = {
+    "git": "git init -q r && cd r && echo x > f && git add f && git commit -qm one && git log --format=%an",
+    "multiprocessing": (
+        "/usr/bin/python3 -c 'import multiprocessing as m\nif __name__ == \"__main__\":\n    print(sum(m.Pool(3).map(abs, [-1, 2])))'"
+    ),
+    "gcc": "printf 'int main(){return 0;}' > a.c && cc a.c -o a && ./a && echo built",
+    "node": "node -e 'console.log(require(\"os\").userInfo().username)'",
+    "make": "printf 'all:\\n\\t@echo made\\n' > Makefile && make -s",
+}
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_ordinary_tools_work(bench, tool):
+    import shutil
+
+    needed = {"multiprocessing": "python3"}.get(tool, tool)
+    if shutil.which(needed, path="/usr/bin:/bin") is None:
+        pytest.skip(f"{needed} is not installed here")
+    ran = bench.sh(TOOLS[tool])
+    assert (ran.execution.exit, ran.err) == (0, b""), ran
+    assert ran.out.split()[0] in {b"agent", b"3", b"built", b"made"}
