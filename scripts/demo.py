@@ -5,6 +5,7 @@ Everything happens below ``.demo/`` of this checkout. Exit 0 only if every row i
 
 import hashlib
 import http.server
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -30,16 +31,16 @@ def say(text):
     print(f"demo: {text}", flush=True)
 
 
-def row(section, name, expected, actual, *, ok=None, note=""):
-    good = expected == actual if ok is None else ok
+def row(name, expected, actual, note=""):
+    good = expected == actual
     rows.append(good)
     mark = "ok " if good else "BAD"
-    print(f"  {mark}  {name:34} {expected:12} {actual:12} {note}", flush=True)
-    del section
+    text = " ".join(note.split()).replace(str(DEMO), ".demo")
+    print(f"  {mark}  {name:34} {expected:10} {actual:10} {text if len(text) < 96 else text[:93] + '...'}", flush=True)
 
 
 def head(text):
-    print(f"\n{text}\n       {'what':34} {'expected':12} {'actual':12}", flush=True)
+    print(f"\n{text}\n       {'what':34} {'expected':10} {'actual':10}", flush=True)
 
 
 def call(words, **kwargs):
@@ -94,7 +95,9 @@ def prepare():
     must([*git, "add", "."], cwd=PROJECT)
     must([*git, "commit", "-qm", "As released"], cwd=PROJECT)
     say("making a toolchain with pytest outside of the project")
-    must([sys.executable, "-m", "venv", "--system-site-packages", DEMO / "toolchain"])
+    must([sys.executable, "-m", "venv", DEMO / "toolchain"])
+    wanted = f"pytest=={importlib.metadata.version('pytest')}"
+    must([DEMO / "toolchain" / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", wanted])
     config = DEMO / "state" / "config"
     config.mkdir(parents=True)
     (config / "policy.yaml").write_text(
@@ -161,14 +164,14 @@ def ordinary(mission):
         "run", "--mission", mission, "--json", "--", "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"
     )
     tail = report(done).get("stdout", "").strip().splitlines()[-1:]
-    row("work", "its own test suite, in the box", "exit 0", f"exit {done.returncode}", note=" ".join(tail))
+    row("its own test suite, in the box", "exit 0", f"exit {done.returncode}", note=" ".join(tail))
     head("Commands by the example policy")
     for line in ALLOWED:
         done = fence("run", "--mission", mission, "-c", line)
-        row("commands", line, "exit 0", f"exit {done.returncode}", note=done.stderr.strip()[:90])
+        row(line, "exit 0", f"exit {done.returncode}", note=done.stderr.strip())
     for line in REFUSED:
         done = fence("run", "--mission", mission, "-c", line)
-        row("commands", line, "exit 11", f"exit {done.returncode}", note=" ".join(done.stderr.split())[:110])
+        row(line, "exit 11", f"exit {done.returncode}", note=done.stderr)
 
 
 def report(done):
@@ -203,7 +206,6 @@ def hostile(mission):
     loot = PROJECT / "tests" / "loot.json"
     got = json.loads(loot.read_text()) if loot.exists() else {}
     row(
-        "hostile",
         "the file ran to its end",
         "yes",
         "yes" if got else "no",
@@ -211,32 +213,30 @@ def hostile(mission):
     )
     for name in ("read ssh key", "read cloud key", "read .env", "read /proc/1/environ", "metadata address"):
         row(
-            "hostile",
             name,
             "nothing",
             "SECRET" if SECRET in str(got.get(name)) else "nothing",
-            note=str(got.get(name))[:70],
+            note=str(got.get(name)),
         )
-    row("hostile", "host server on loopback", "0 hits", f"{Listener.hits} hits")
+    row("host server on loopback", "0 hits", f"{Listener.hits} hits")
     outside = os.path.exists(plan["outside"])
-    row("hostile", "write outside the tree", "no file", "FILE" if outside else "no file")
+    row("write outside the tree", "no file", "FILE" if outside else "no file")
     hook = (PROJECT / ".git/hooks/post-checkout").exists() or (PROJECT / ".git.old").exists()
-    row("hostile", "write into .git/hooks, rename .git", "untouched", "CHANGED" if hook else "untouched")
-    row("hostile", ".git, ~/.bashrc, keys by digest", "same", "same" if digest(*watched) == before else "CHANGED")
-    row("hostile", "signal a host process", "alive", "alive" if victim.poll() is None else "DEAD")
+    row("write into .git/hooks, rename .git", "untouched", "CHANGED" if hook else "untouched")
+    row(".git, ~/.bashrc, keys by digest", "same", "same" if digest(*watched) == before else "CHANGED")
+    row("signal a host process", "alive", "alive" if victim.poll() is None else "DEAD")
     beat = pathlib.Path(plan["heartbeat"])
     first = beat.read_bytes() if beat.exists() else b""
     time.sleep(1)
     second = beat.read_bytes() if beat.exists() else b""
     alive = call(["pgrep", "-f", plan["heartbeat"]]).stdout.split()
-    row("hostile", "outlive the parent", "ended", "ended" if first == second and not alive else "LIVES")
+    row("outlive the parent", "ended", "ended" if first == second and not alive else "LIVES")
     refused = [item["path"] for item in answer.get("gate", {}).get("refused", [])]
     row(
-        "hostile",
         "the gate names what it refused",
         ".git",
         ".git" if any(p.split("/")[0] in {".git", ".git.old"} for p in refused) else "nothing",
-        note=", ".join(refused)[:80],
+        note=", ".join(refused),
     )
     victim.send_signal(signal.SIGKILL)
     victim.wait()
@@ -248,20 +248,19 @@ def ledger(mission):
     bare = DEMO / "anchor.git"
     must(["git", "init", "-q", "--bare", bare])
     fence("mission", "end", mission)
-    done = fence("ledger", "anchor", "--git", str(bare))
-    row("ledger", "anchored to a bare repository", "exit 0", f"exit {done.returncode}", note=done.stderr.strip()[:90])
-    fence("stop")
+    done = fence("ledger", "anchor", "--add", f"git:{bare}#refs/ringfence/anchor")
+    row("anchored to a bare repository", "exit 0", f"exit {done.returncode}", note=done.stderr.strip())
     done = fence("ledger", "verify")
     row(
-        "ledger",
         "verified",
         "exit 0",
         f"exit {done.returncode}",
-        note=" ".join((done.stdout + done.stderr).split())[:90],
+        note=done.stdout + done.stderr,
     )
     copy = DEMO / "copy"
     shutil.copytree(DEMO / "state" / "state" / "ledger", copy / "state" / "ledger")
     os.chmod(copy / "state", 0o700)
+    fence("stop")
     segment = max((p for p in (copy / "state" / "ledger").rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
     data = bytearray(segment.read_bytes())
     at = data.index(b"post-checkout") if b"post-checkout" in data else data.index(b"git")
@@ -269,11 +268,10 @@ def ledger(mission):
     segment.write_bytes(data)
     done = call([RINGFENCE[0], "--test-root", str(copy), "ledger", "verify"], cwd=PROJECT)
     row(
-        "ledger",
         "a copy with one bit changed",
         "exit 12",
         f"exit {done.returncode}",
-        note=" ".join((done.stdout + done.stderr).split())[:90],
+        note=done.stdout + done.stderr,
     )
 
 
@@ -285,25 +283,23 @@ def main():
     head("Policy")
     done = fence("check")
     row(
-        "policy",
         "ringfence check",
         "exit 0",
         f"exit {done.returncode}",
-        note=done.stdout.strip().splitlines()[-1] if done.stdout else done.stderr[:90],
+        note=done.stdout.strip().splitlines()[-1] if done.stdout else done.stderr,
     )
     done = fence("run", "-c", "git status")
     row(
-        "policy",
         "git status before trust",
         "exit 10",
         f"exit {done.returncode}",
-        note=" ".join(done.stderr.split())[:90],
+        note=done.stderr,
     )
     done = fence("policy", "trust", "--yes")
-    row("policy", "ringfence policy trust --yes", "exit 0", f"exit {done.returncode}", note=done.stderr.strip()[:90])
+    row("ringfence policy trust --yes", "exit 0", f"exit {done.returncode}", note=done.stderr.strip())
     done = fence("mission", "start", "--task", "demo", "--json")
     mission = report(done).get("id", "")
-    row("policy", "ringfence mission start", "exit 0", f"exit {done.returncode}", note=mission)
+    row("ringfence mission start", "exit 0", f"exit {done.returncode}", note=mission)
     ordinary(mission)
     hostile(mission)
     ledger(mission)

@@ -18,7 +18,7 @@ LOOT = {}
 def attempt(name, action):
     try:
         LOOT[name] = action()
-    except BaseException as error:  # whatever stops one attempt must not stop the next
+    except BaseException as error:  # noqa: BLE001 - whatever stops one attempt must not stop the next
         LOOT[name] = f"stopped: {type(error).__name__}"
 
 

@@ -1,6 +1,8 @@
 """The wiring: every room is opened here once, and every verb finds the one that answers it."""
 
 import secrets
+import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import assert_never
@@ -9,7 +11,7 @@ from ringfence import __version__
 from ringfence.ledger import admin
 from ringfence.ledger.log import Ledger
 from ringfence.model.call import Argv, ShellLine, ToolCall
-from ringfence.model.entry import EntryKind
+from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, Sha256
 from ringfence.policy.store import PolicyStore
@@ -26,6 +28,8 @@ from ringfence.supervisor.repository import find_root, read_repository
 from ringfence.supervisor.runner import Runner
 
 Answer = dict[str, object]
+TICK_SECONDS = 60.0
+"""Between two looks at what is due: the usual size of the window in which cutting the log's end goes unseen."""
 
 
 class Office:
@@ -57,6 +61,9 @@ class Office:
             state=paths.state,
             new_id=new_id,
         )
+        self._over = threading.Event()
+        self._schedule = threading.Thread(target=self._tick, name="schedule", daemon=True)
+        self._schedule.start()
         self._desk = Desk(door=door, missions=missions, runner=self._runner, state=paths.state, new_id=new_id)
 
     @classmethod
@@ -85,6 +92,8 @@ class Office:
         """End every box, then close the ledger with a checkpoint."""
         self._launcher.close()
         self._runner.close()
+        self._over.set()
+        self._schedule.join(TICK_SECONDS)
         self._ledger.close()
 
     def allow_control(self, caller: Caller, verb: str) -> None:
@@ -125,6 +134,22 @@ class Office:
                 return self._promotion(request)
             case _:
                 assert_never(request)
+
+    def _tick(self) -> None:
+        """What is due without a person: each minute anchors that are behind, each hour archive, purge and erasures."""
+        rounds = 0
+        while not self._over.wait(TICK_SECONDS):
+            rounds += 1
+            try:
+                if rounds % 60:
+                    done: dict[str, Json] = {"anchor": admin.anchor(self._ledger, {"due": True}, admin.SCHEDULE)}
+                else:
+                    done = admin.tick(self._ledger)
+            except RingfenceError as error:
+                done = {"schedule": {"error": error.code, "what": error.what}}
+            for name, answer in done.items():
+                if isinstance(answer, dict) and "error" in answer:
+                    print(f"{name}: {answer!a}", file=sys.stderr, flush=True)
 
     def _status(self) -> Answer:
         return {
