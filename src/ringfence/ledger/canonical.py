@@ -1,11 +1,8 @@
 """Canonical JSON of the ledger: one byte string for one value, equal to RFC 8785 on the values it admits.
 
-Admitted are null, booleans, integers of at most 53 bits, valid Unicode text, arrays and objects with ASCII keys, at
-most ``MAX_DEPTH`` deep. Floating point, larger integers and other keys are refused: they are where two JSON
+Admitted are null, booleans, integers of at most 53 bits, valid Unicode text, arrays and objects with ASCII keys. Floating point, larger integers and other keys are refused: they are where two JSON
 libraries disagree, and a record that reads in two ways proves nothing. Pure.
 """
-
-from collections.abc import Iterable
 
 import msgspec
 
@@ -13,19 +10,25 @@ from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
 MAX_INTEGER = 2**53 - 1
-MAX_DEPTH = 16
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
+_pack = msgspec.msgpack.Encoder().encode
+_HARMLESS = bytes(code for code in range(256) if code not in {*range(0xC4, 0xCC), 0xCF, 0xD3, *range(0xD4, 0xD9)})
+"""MessagePack marks floats, 64 bit integers, bytes and extensions by these codes alone. Where all text is ASCII, a value
+whose packed form has none of them has none of those, which is found in a third of the time of a walk; a length or a
+number may look like one, and then the walk decides."""
 
 
 def encode(value: Json) -> bytes:
     """The canonical bytes of ``value``. Raises LedgerError ``entry-not-canonical`` naming what is not admitted."""
-    _admit((value,), 0)
     try:
         encoded = _encode(value)
-    except (UnicodeEncodeError, msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise _refused(f"text that is not valid Unicode ({type(error).__name__})") from error
+        surely = encoded.isascii() and not _pack(value).translate(None, _HARMLESS)
+    except (UnicodeEncodeError, msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise _refused(f"what is no JSON, or text that is not valid Unicode ({type(error).__name__})") from error
+    if not surely:
+        _admit(value)
     if not encoded.isascii():
         # Only now can a key be outside ASCII, where code point order and RFC 8785's UTF-16 order part ways.
         _admit_keys(value)
@@ -46,23 +49,22 @@ def decode(stored: bytes) -> Json:
     return value
 
 
-def _admit(values: Iterable[object], depth: int) -> None:
-    # The hot path of every append: class checks in the order of what records hold most.
-    if depth > MAX_DEPTH:
-        raise _refused(f"nesting deeper than {MAX_DEPTH}")
-    for value in values:
-        kind = value.__class__
-        if kind is str:
-            continue
-        if kind is dict:
-            _admit(value.values(), depth + 1)  # type: ignore[attr-defined]  # a dict, by the line above
-        elif kind is list:
-            _admit(value, depth + 1)  # type: ignore[arg-type]  # a list, by the line above
-        elif kind is int:
-            if not -MAX_INTEGER <= value <= MAX_INTEGER:  # type: ignore[operator]  # an int, by the line above
-                raise _refused("an integer beyond 53 bits")
-        elif value is not None and kind is not bool:
-            raise _refused(f"a value of type {kind.__name__}")
+def _admit(value: Json) -> None:
+    # The hot path of every append: no calls, and class checks in the order of what records hold most.
+    waiting: list[object] = [[value]]
+    while waiting:
+        outer = waiting.pop()
+        for inner in outer.values() if outer.__class__ is dict else outer:  # type: ignore[attr-defined]  # one of both
+            kind = inner.__class__
+            if kind is str:
+                continue
+            if kind is dict or kind is list:
+                waiting.append(inner)
+            elif kind is int:
+                if not -MAX_INTEGER <= inner <= MAX_INTEGER:
+                    raise _refused("an integer beyond 53 bits")
+            elif inner is not None and kind is not bool:
+                raise _refused(f"a value of type {kind.__name__}")
 
 
 def _admit_keys(value: Json) -> None:

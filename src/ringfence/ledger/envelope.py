@@ -18,6 +18,7 @@ MIN_TIME, MAX_TIME = 10**15, 10**16
 """Instants a record can hold: 2001 to 2286, so that every time has 16 digits."""
 BARE = (EntryKind.CREATED, EntryKind.KEY_ROTATED, EntryKind.RETENTION)
 """Kinds that verification itself reads: they have no call, mission, parent or personal part, so that they are found fast."""
+_BARE = frozenset(kind.value for kind in BARE)
 
 
 def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Json]) -> bytes:
@@ -25,21 +26,22 @@ def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Js
 
     Raises LedgerError ``entry-not-canonical`` or ``entry-too-large``.
     """
-    if entry.kind in BARE and (entry.call or entry.mission is not None or entry.parent or personal):
+    kind = entry.kind.value
+    if kind in _BARE and (entry.call or entry.mission is not None or entry.parent or personal):
         raise _refused("kind", f"{entry.kind.value} without call, mission, parent and personal part")
-    parts = [b'{"body":', canonical.encode(dict(body))]
+    members = f',"kind":"{kind}"'
     if entry.call:
-        parts.append(b',"call":"%s"' % _name(entry.call, "call").encode())
-    parts.append(b',"kind":"%s"' % entry.kind.value.encode())
+        members = f',"call":"{_name(entry.call, "call")}"{members}'
     if entry.mission is not None:
-        parts.append(b',"mission":"%s"' % _name(entry.mission, "mission").encode())
+        members = f'{members},"mission":"{_name(entry.mission, "mission")}"'
     if entry.parent:
         if not _HASH.fullmatch(entry.parent):
             raise _refused("parent", "a record hash: 64 hexadecimal digits")
-        parts.append(b',"parent":"%s"' % entry.parent.encode())
+        members = f'{members},"parent":"{entry.parent}"'
+    encoded = canonical.encode(body if body.__class__ is dict else dict(body))
+    prepared = b'{"body":%b%b' % (encoded, members.encode())
     if personal:
-        parts.append(b',"personal":%s' % canonical.encode(dict(personal)))
-    prepared = b"".join(parts)
+        prepared += b',"personal":%b' % canonical.encode(dict(personal))
     if len(prepared) > _ROOM:
         raise LedgerError(
             "entry-too-large",
@@ -50,6 +52,8 @@ def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Js
 
 
 def _name(value: str, field: str) -> str:
+    if value.isascii() and value.isalnum() and 0 < len(value) <= 128:
+        return value
     if not _NAME.fullmatch(value):
         raise _refused(field, "1 to 128 letters, digits and ._:/@+-")
     return value

@@ -446,10 +446,11 @@ class Ledger:
 
     def _roll(self) -> None:
         state = self._state
+        start.carry_open_calls(self.directory, state)
         following = Segment.create(f"{self.directory}/segments", header_of(state), window=self._settings.window_bytes)
         sealed, self._segment = self._segment, following
         sealed.seal()
-        start.carry_open_calls(self.directory, state)
+        start.forget_carried(self.directory, state.size)
 
     def _chain(self, batch: Sequence[_Request]) -> tuple[list[bytes], list[list[Ack]]]:
         prev, seq = self._state.prev, self._state.size

@@ -134,6 +134,7 @@ def begin(directory: str, *, now: Micros, anchors: Sequence[Anchor], window: int
     state = resume(files, {head.size for _, head in heads}, _carried(directory, files[-1].first))
     for where, head in heads:
         _compare(state, where, head)
+    forget_carried(directory, files[-1].first)
     if own is None and state.size > 1:
         raise altered("the signed checkpoint is missing", f"{directory}/checkpoint", "TRUNCATED")
     return _continue(directory, files, state, window)
@@ -219,17 +220,27 @@ def closing_entries(begun: Begun, now: Micros) -> list[Entry]:
 
 
 def carry_open_calls(directory: str, state: State) -> None:
-    """Remember, beside a new segment, which calls began in the ones before and have not ended."""
+    """Before a new segment is made, remember which calls began in the ones before and have not ended."""
     stored = {call: list(value) for call, value in state.open_calls.items()}
-    replace(f"{directory}/open-calls", json.dumps({"first": state.size, "calls": stored}).encode())
+    replace(_carry_path(directory, state.size), json.dumps(stored).encode())
+
+
+def forget_carried(directory: str, last: int) -> None:
+    """Drop what was remembered for other segments than the one that begins with record ``last``."""
+    kept = os.path.basename(_carry_path(directory, last))
+    for name in os.listdir(directory):
+        if name.startswith("open-calls.") and name != kept:
+            os.unlink(f"{directory}/{name}")
+
+
+def _carry_path(directory: str, first: int) -> str:
+    return f"{directory}/open-calls.{first:020d}"
 
 
 def _carried(directory: str, first: int) -> dict[str, tuple[str, str]]:
     try:
-        with open(f"{directory}/open-calls", "rb") as stream:
+        with open(_carry_path(directory, first), "rb") as stream:
             stored = json.load(stream)
-        if stored["first"] != first:
-            return {}
-        return {str(call): (str(record), str(mission)) for call, (record, mission) in stored["calls"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {str(call): (str(record), str(mission)) for call, (record, mission) in stored.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}
