@@ -14,6 +14,7 @@ from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
 _BIN = 32
+_OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _FRESH = "fresh-upper"
 
 
@@ -99,6 +100,7 @@ def carry_on(folder: str, root: str, kept: Iterable[str], bin_folder: str, *, ta
     for path in paths:
         _mirror(upper, fresh, os.path.dirname(path))
         _movable(f"{upper}/{path}")
+        _keep_sealed(upper, path)
         os.rename(f"{upper}/{path}", f"{fresh}/{path}")
     if target is None:
         _fit(fresh, root)
@@ -176,7 +178,7 @@ def prune(upper: int, lower: int, paths: Iterable[str]) -> None:
             continue
         low = _directory(lower, parent) if parent else os.dup(lower)
         try:
-            _prune_one(up, low, name)
+            _prune_one(up, low, name, sealed=_sealed(upper, parent))
         finally:
             os.close(up)
             if low is not None:
@@ -216,16 +218,36 @@ def _remove_entry(fd: int, name: str) -> None:
 
 
 def _open_up(here: int, below: int, keep: str) -> None:
-    """Turn an opaque folder into an ordinary one, with a whiteout for each lower name it hid, but ``keep``."""
-    attributes = [n for n in os.listxattr(here) if n in {"user.overlay.opaque", "trusted.overlay.opaque"}]
-    if not any(os.getxattr(here, name) == b"y" for name in attributes):
+    """Turn an opaque folder into an ordinary one that looks the same, but for ``keep``.
+
+    Each lower name that it hid gets a whiteout; a folder that both sides have becomes opaque itself, for until now
+    only the one above sealed it.
+    """
+    marks = [name for name in os.listxattr(here) if name in _OPAQUE and os.getxattr(here, name) == b"y"]
+    if not marks:
         return
     names = set(os.listdir(here))
     for name in os.listdir(below) if below >= 0 else ():
         if name not in names and name != keep:
             _whiteout(here, name)
-    for name in attributes:
+        elif name in names and name != keep:
+            _seal(here, below, name, marks[0])
+    if keep in names and below >= 0:
+        _seal(here, below, keep, marks[0])
+    for name in marks:
         os.removexattr(here, name)
+
+
+def _seal(here: int, below: int, name: str, mark: str) -> None:
+    """Make a folder opaque that has one of the same name below."""
+    under, info = _lstat(below, name), _lstat(here, name)
+    if under is None or info is None or not stat.S_ISDIR(under.st_mode) or not stat.S_ISDIR(info.st_mode):
+        return
+    fd = kernel.open_directory(here, name)
+    try:
+        os.setxattr(fd, mark, b"y")
+    finally:
+        os.close(fd)
 
 
 def _whiteout_children(here: int, below: int, name: str) -> bool:
@@ -249,7 +271,21 @@ def _whiteout_children(here: int, below: int, name: str) -> bool:
     return True
 
 
-def _prune_one(up: int, low: int | None, name: str) -> None:
+def _sealed(upper: int, path: str) -> bool:
+    """Whether a folder of the layer, or one above it, is opaque."""
+    while path:
+        fd = _directory(upper, path)
+        if fd is not None:
+            try:
+                if "opaque" in overlay_attributes(fd):
+                    return True
+            finally:
+                os.close(fd)
+        path = path.rpartition("/")[0]
+    return False
+
+
+def _prune_one(up: int, low: int | None, name: str, *, sealed: bool) -> None:
     info = _lstat(up, name)
     under = _lstat(low, name) if low is not None else None
     if info is None:
@@ -261,7 +297,7 @@ def _prune_one(up: int, low: int | None, name: str) -> None:
         try:
             below = _directory(low, name) if low is not None else None
             try:
-                hides = "opaque" in overlay_attributes(fd) and below is not None and bool(os.listdir(below))
+                hides = (sealed or "opaque" in overlay_attributes(fd)) and below is not None and bool(os.listdir(below))
             finally:
                 if below is not None:
                     os.close(below)
@@ -288,6 +324,20 @@ def _merge_back(fresh: str, upper: str) -> None:
             os.rename(source, target)
         elif os.path.isdir(source) and not os.path.islink(source) and os.path.isdir(target):
             _merge_back(source, target)
+
+
+def _keep_sealed(upper: str, path: str) -> None:
+    """A kept folder that an opaque one above sealed is opaque itself from now on."""
+    if not os.path.isdir(f"{upper}/{path}") or os.path.islink(f"{upper}/{path}"):
+        return
+    above = os.path.dirname(path)
+    while above:
+        for mark in _OPAQUE:
+            with contextlib.suppress(OSError):
+                if os.getxattr(f"{upper}/{above}", mark, follow_symlinks=False) == b"y":
+                    os.setxattr(f"{upper}/{path}", mark, b"y", follow_symlinks=False)
+                    return
+        above = os.path.dirname(above)
 
 
 def _mirror(upper: str, fresh: str, path: str) -> None:

@@ -34,6 +34,8 @@ class _Spot:
     under: os.stat_result | None
     rules: tuple[Rules, ...]
     depth: int
+    sealed: bool
+    """A folder above is opaque: what lies below in the real tree does not show through, though nothing marks this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +67,9 @@ class Walk:
         depth: int,
         *,
         only: str | None = None,
+        sealed: bool = False,
     ) -> Iterator[Change]:
-        marks = _marks(upper)
+        marks = _marks(upper) | ({"opaque"} if sealed else set())
         with os.scandir(upper) as entries:
             names = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
         below = _names(lower) if lower is not None and "opaque" in marks else ()
@@ -86,7 +89,7 @@ class Walk:
             elif bare:
                 yield _change(path, info, under, fault="lies in a folder that git takes for a repository of its own")
             else:
-                spot = _Spot(upper, lower, path, name, info, under, rules, depth)
+                spot = _Spot(upper, lower, path, name, info, under, rules, depth, sealed="opaque" in marks)
                 yield from self._entry(spot)
 
     def _entry(self, spot: _Spot) -> Iterator[Change]:
@@ -118,11 +121,11 @@ class Walk:
         below = None
         try:
             below = kernel.open_directory(spot.lower, name) if merged and spot.lower is not None else None
-            if path == ".git" and "opaque" in _marks(fd):
+            if path == ".git" and (spot.sealed or "opaque" in _marks(fd)):
                 yield _change(path, info, under, fault="the repository itself was replaced or moved in the box")
                 return
             inner = spot.rules if path == ".git" else self._inner(spot.rules, path, fd, below)
-            yield from self._folder(fd, below, path + "/", inner, spot.depth + 1)
+            yield from self._folder(fd, below, path + "/", inner, spot.depth + 1, sealed=spot.sealed)
         finally:
             os.close(fd)
             if below is not None:
