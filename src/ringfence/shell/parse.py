@@ -314,7 +314,10 @@ class Parser(Grammar):
     def last_of_wrappers(self, words: Sequence[Word], places: Places, wrapper: int) -> None:
         """Past the cap: the first word that is no wrapper, so that deny still sees it."""
         for number, word in enumerate(words):
-            if not word.text.startswith("-") and "=" not in word.text and wrapped(words[number : number + 2]) is None:
+            if word.text.startswith("-") or "=" in word.text:
+                continue
+            found = wrapped(words[number : number + 2])
+            if not found or any(item.privileged or item.remote or item.covered for item in found):
                 self.emit(words[number:], (), (), places, wrapper=wrapper, depth=0)
                 return
 

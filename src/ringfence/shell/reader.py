@@ -51,7 +51,7 @@ class Reader:
 
     def note(self, start: int, end: int, why: str) -> None:
         """Say that a part is not explained."""
-        first, last = self.span or (start + self.base, end + self.base)
+        first, last = self.span or (min(start, self.size) + self.base, min(end, self.size) + self.base)
         self.collected.note(first, last, self.text[start:end], why)
 
     def bash_only(self, start: int, form: str) -> None:

@@ -82,8 +82,13 @@ def main():
             continue
         command = [*job["bash"], line.encode("utf-8", "surrogateescape")]
         process = subprocess.Popen(
-            command, cwd=start, env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            command,
+            cwd=start,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         try:
             process.wait(timeout=5)

@@ -196,7 +196,9 @@ class Lines:
             "text\n", "$V and ${W}\n", "$(p4 in)\n", "`p4 in`\n", "\\$(p9) \\`p9\\`\n", "it's \"q\n", "a\\\nb\n", "<<X\n", "p9\n", "", f"{delimiter} \n", "$((1+1))\n", "${U:-$(p4)}\n", "\\\\$(p4)\n", "a\\\n" + delimiter + "x\n",
         )  # fmt: skip
         operator, end = "<<", delimiter
-        spelled = {"single": f"'{delimiter}'", "double": f'"{delimiter}"', "escaped": "\\" + delimiter}.get(form, delimiter)
+        spelled = {"single": f"'{delimiter}'", "double": f'"{delimiter}"', "escaped": "\\" + delimiter}.get(
+            form, delimiter
+        )
         if form == "dash":
             operator, end, body = "<<-", "\t" + delimiter, "\t" + body
         self.waiting.append(f"{body}{end}\n")
