@@ -5,7 +5,7 @@ Every verb that changes something is an entry first. Nothing here decides who ma
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ringfence.ledger import anchors, holds, retention
+from ringfence.ledger import anchors, holds, retention, scan
 from ringfence.ledger.log import Ledger
 from ringfence.ledger.personal import subject_id
 from ringfence.model.entry import Entry, EntryKind, Json
@@ -224,15 +224,22 @@ def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
 
 def finish_erasures(ledger: Ledger) -> Answer:
     """Erase what an entry says was erased: a crash may have come between the two."""
-    again: list[Json] = []
-    for record in ledger.read():
-        body = record.value.get("body")
-        if record.value.get("kind") == EntryKind.ERASED.value and isinstance(body, dict):
-            subject = str(body.get("subject"))
-            newer = any(b'"subject":"%s"' % subject.encode() in r.line for r in ledger.read(record.seq + 1))
-            if not newer and ledger.keeper.erase(subject):
-                again.append(subject)
+    mark = b'"kind":"%s"' % EntryKind.ERASED.value.encode()
+    erased: dict[str, int] = {}
+    for seq, line in scan.lines(ledger.directory):
+        body = scan.value_of(line, ledger.directory).get("body") if mark in line else None
+        if isinstance(body, dict) and body.get("subject"):
+            erased[str(body["subject"])] = seq
+    left = [subject for subject in erased if ledger.keeper.has(subject)]
+    newer = {subject for subject in left if _named_after(ledger, subject, erased[subject])}
+    again: list[Json] = [subject for subject in left if subject not in newer and ledger.keeper.erase(subject)]
     return {"erased": again}
+
+
+def _named_after(ledger: Ledger, subject: str, seq: int) -> bool:
+    """Whether a record after the erasure commits to new values of the same subject."""
+    mark = b'"subject":"%s"' % subject.encode()
+    return any(found > seq and mark in line for found, line in scan.lines(ledger.directory))
 
 
 def configure_retention(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:

@@ -44,10 +44,12 @@ def subjects_of(record: Mapping[str, Json]) -> set[str]:
 def active(directory: str) -> list[Hold]:
     """Every hold in force. Holds are never lifted yet: that needs two people, and so log-ins."""
     found = []
-    for record in scan.records(directory):
-        body = record.value.get("body")
-        if _MARK in record.line and record.value.get("kind") == EntryKind.HOLD.value and isinstance(body, dict):
-            found.append(_hold(record.seq, body))
+    for seq, line in scan.lines(directory):
+        if _MARK in line:
+            value = scan.value_of(line, directory)
+            body = value.get("body")
+            if value.get("kind") == EntryKind.HOLD.value and isinstance(body, dict):
+                found.append(_hold(seq, body))
     return found
 
 

@@ -62,6 +62,10 @@ class Keeper(Protocol):
         """The value of a commitment, or None where it was erased."""
         ...
 
+    def has(self, own: str) -> bool:
+        """Whether a subject, given its id, has values."""
+        ...
+
     def erase(self, own: str) -> bool:
         """Destroy the values of a subject, given its id."""
         ...

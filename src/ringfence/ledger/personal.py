@@ -103,6 +103,10 @@ class PersonalStore:
                 sync_directory(self._folder)
             return gone
 
+    def has(self, own: str) -> bool:
+        """Whether a subject, given its id, has values or a key."""
+        return any(os.path.exists(f"{self._folder}/{own}.{kind}") for kind in ("key", "box"))
+
     def subjects(self) -> list[str]:
         """Ids of every subject that has values."""
         try:

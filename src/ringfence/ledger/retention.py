@@ -95,22 +95,34 @@ def sealed(directory: str) -> list[Sealed]:
 def believable_now(directory: str, now: Micros) -> int:
     """The present, less every step ahead that the log tells of and that was not taken back."""
     ahead = 0
-    for record in scan.records(directory):
-        body = record.value.get("body")
-        if _STEPPED in record.line and isinstance(body, dict):
-            ahead += int(str(body.get("ahead_us", 0))) - int(str(body.get("back_us", 0)))
-            ahead = max(ahead, 0)
+    for _, line in scan.lines(directory):
+        if _STEPPED in line:
+            body = scan.value_of(line, directory).get("body")
+            fields = body if isinstance(body, dict) else {}
+            ahead = max(0, ahead + int(str(fields.get("ahead_us", 0))) - int(str(fields.get("back_us", 0))))
     return now - ahead
+
+
+def nothing_older(directory: str, limit: int, *, archived: bool) -> bool:
+    """Whether no sealed segment can be older than ``limit``, by the first record of the oldest: cheap, for a schedule."""
+    for file, _ in itertools.pairwise(scan.segments(directory)):
+        if archived or not file.archived:
+            return all(int(str(record.value["time"])) >= limit for record in itertools.islice(scan.records_of(file), 1))
+    return True
 
 
 def to_archive(directory: str, classes: Classes, now: Micros) -> list[Sealed]:
     """Sealed segments older than the operational class that are not archived yet."""
+    if nothing_older(directory, now - classes.operational_days * DAY, archived=False):
+        return []
     limit = believable_now(directory, now) - classes.operational_days * DAY
     return [segment for segment in sealed(directory) if not segment.file.archived and segment.newest < limit]
 
 
 def to_purge(directory: str, classes: Classes, now: Micros) -> tuple[list[Sealed], str]:
     """The segments from the beginning that may go, and the hold that keeps the next one, or empty."""
+    if nothing_older(directory, now - classes.compliance_days * DAY, archived=True):
+        return [], ""
     limit = believable_now(directory, now) - classes.compliance_days * DAY
     going: list[Sealed] = []
     for segment in sealed(directory):

@@ -45,7 +45,10 @@ def verify(
         _present(directory, own, known)
         task = walk.Task(directory=directory, depth=depth, wanted=_sizes(own, known), live=start.locked(directory))
         walked = walk.walk(task)
-        epochs = _epochs(walked)
+        try:
+            epochs = _epochs(walked)
+        except (KeyError, TypeError, ValueError) as error:
+            raise Fault(Verdict.ALTERED, "a record about keys", f"its body cannot be read: {error!r}") from error
         _judge_own(directory, walked, own, epochs, depth)
         _judge_anchors(walked, known, epochs, depth)
         if walked.torn:
@@ -94,7 +97,8 @@ def _epochs(walked: Walked) -> Epochs:
     known: list[Epoch] = []
     for seq, value in walked.noted:
         body = value.get("body")
-        assert isinstance(body, dict)
+        if not isinstance(body, dict):
+            raise TypeError("no body")
         if value["kind"] == EntryKind.CREATED.value and seq == 0:
             known.append(_epoch(body, after=0))
             if body.get("log") != walked.log:

@@ -153,11 +153,22 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
             if seq in wanted:
                 walked.roots[seq] = walked.tree.root()
         if line.endswith(_NOTED, 0, -suffix - len(link)):
-            walked.noted.append((seq - 1, scan.value_of(line, path)))
+            walked.noted.append((seq - 1, _keyed(line, path, seq - 1)))
     if strict:
         for start in range(0, len(lines), _CHUNK):
             _strict(lines[start : start + _CHUNK], path, walked.size + start)
     walked.size, walked.prev = seq, prev
+
+
+def _keyed(line: bytes, path: str, seq: int) -> dict[str, Json]:
+    """A record about keys or retention; its body is an object, or it is not what was written."""
+    try:
+        value = scan.value_of(line, path)
+    except LedgerError as error:
+        raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record is not JSON") from error
+    if not isinstance(value.get("body"), dict):
+        raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record has no body")
+    return value
 
 
 def _strict(lines: list[bytes], path: str, first: int) -> None:

@@ -285,7 +285,10 @@ class Log:
             if strict and not canonical(line):
                 raise Wrong("ALTERED", f"record {size}", "the record is not in canonical form")
             if line.endswith(KEYED, 0, -END - len(link)):
-                self.keyed.append((size, json.loads(line)))
+                found = fields(line)
+                if not isinstance(found.get("body"), dict):
+                    raise Wrong("ALTERED", f"record {size}", "the record has no body that can be read")
+                self.keyed.append((size, found))
             size += 1
             if size in wanted:
                 self.roots[size] = root_of(nodes)
