@@ -20,6 +20,8 @@ class Toolchain:
     name: str
     root: str
     bin: str
+    instead_of: str = ""
+    """The folder on the caller's PATH whose place ``bin`` takes: shims that only start these programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

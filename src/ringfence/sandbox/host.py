@@ -154,12 +154,13 @@ def find_toolchains(path: str, home: str, trees: Iterable[str]) -> tuple[Toolcha
 
 
 def _add(found: dict[str, Toolchain], name: str, program: str, home: str) -> None:
-    folder = _behind_shims(os.path.dirname(os.path.abspath(program)))
+    asked = os.path.dirname(os.path.abspath(program))
+    folder = _behind_shims(asked)
     program = os.path.join(folder, os.path.basename(program))
     for place in {folder, os.path.dirname(os.path.realpath(program))}:
         root = toolchain_root(place, home)
         if root is not None and not place.startswith("/usr/") and root not in found:
-            found[root] = Toolchain(name=name, root=root, bin=place)
+            found[root] = Toolchain(name=name, root=root, bin=place, instead_of=asked if folder != asked else "")
     if name in {"rustc", "cargo"} and os.path.isdir(f"{home}/.rustup/toolchains"):
         found[f"{home}/.rustup"] = Toolchain(name="rustup", root=f"{home}/.rustup", bin="")
 

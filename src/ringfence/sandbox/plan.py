@@ -155,7 +155,9 @@ def _own_environment(
 ) -> dict[str, str]:
     shown = (*bins, "/usr")
     tree = (layer.target,) if layer is not None else ()
-    kept = [p for p in facts.path.split(":") if p in STANDARD_PATH or _below(p, shown) or (p and _below(p, tree))]
+    instead = {t.instead_of: t.bin for t in facts.toolchains if t.instead_of}
+    wanted = [instead.get(p, p) for p in facts.path.split(":")]
+    kept = [p for p in wanted if p in STANDARD_PATH or _below(p, shown) or (p and _below(p, tree))]
     own = {
         "PATH": ":".join(dict.fromkeys((*kept, *bins, *STANDARD_PATH[:4]))),
         "HOME": box_home(facts.home),

@@ -221,3 +221,9 @@ def test_git_configuration_is_seen_without_credentials_and_programs():
 def test_no_text_makes_it_fail_or_pass_a_helper_on(text):
     made = sanitise(text + "\n[credential]\n\thelper = store\n")
     assert "helper" not in made
+
+
+def test_the_programs_behind_shims_take_their_place_on_the_path():
+    pyenv = Toolchain(name="python", root="/p/versions/3", bin="/p/versions/3/bin", instead_of="/p/shims")
+    facts = replace(FACTS, toolchains=(pyenv,), path="/p/shims:/usr/bin")
+    assert dict(plan(facts=facts).env)["PATH"].split(":")[:2] == ["/p/versions/3/bin", "/usr/bin"]
