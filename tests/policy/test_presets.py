@@ -227,3 +227,10 @@ def test_own_values_count_before_those_of_a_preset(policy_of: Callable[..., Poli
     assert policy.decide(ToolCall.shell("git log")).tier.word == "deny"
     assert policy.decide(ToolCall.shell("git status")).tier.word == "allow"
     assert policy.decide(ToolCall.shell("frob")).tier.word == "ask"
+
+
+def test_every_network_preset_that_exists_may_be_named() -> None:
+    from ringfence.egress.presets import catalogue
+    from ringfence.policy.load import KNOWN_NETWORK_PRESETS
+
+    assert set(catalogue()) == KNOWN_NETWORK_PRESETS

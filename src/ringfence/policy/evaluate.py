@@ -17,6 +17,9 @@ from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import Prepared
 from ringfence.policy.yaml_tree import show
 
+MAX_REASONS = 256
+"""Reasons that one decision lists. A line of a megabyte must not become a ledger entry of a gigabyte."""
+
 
 def file_path(call: ToolCall, home: str) -> str:
     """The absolute path that a file call means."""
@@ -63,7 +66,24 @@ def evaluate(
         reasons += _patterns(patterns, call, index, prepared, uses)
     if not compiled.trusted and max(reason.tier for reason in reasons) is Tier.ALLOW:
         reasons.append(_untrusted(compiled))
-    return tuple(reasons)
+    return tuple(reasons) if len(reasons) <= MAX_REASONS else _bounded(reasons)
+
+
+def _bounded(reasons: list[Reason]) -> tuple[Reason, ...]:
+    """The strictest reasons first, up to the cap, and one that says how many more there are: the tier stays the same."""
+    kept = sorted(dict.fromkeys(reasons), key=lambda reason: -reason.tier)
+    if len(kept) <= MAX_REASONS:
+        return tuple(kept)
+    more = Reason(
+        rule=RuleId("builtin.more"),
+        scope=Scope.BUILTIN,
+        place=Place(file="builtin"),
+        tier=kept[MAX_REASONS].tier,
+        matched="",
+        because=f"{len(kept) - MAX_REASONS} more reasons, none stricter, are not listed",
+        kind="default",
+    )
+    return (*kept[:MAX_REASONS], more)
 
 
 def fault(because: str) -> Reason:

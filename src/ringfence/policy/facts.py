@@ -17,6 +17,9 @@ from ringfence.policy.questions import Questions
 
 MAX_LINKS = 40
 MAX_MATCHES = 512
+MAX_PATHS = 4096
+MAX_GLOBS = 64
+"""What is asked beyond these is not looked at, so that it is denied for want of a fact, never passed over."""
 MAX_ENTRIES = 20_000
 
 
@@ -28,8 +31,8 @@ def gather(questions: Questions, call: ToolCall, *, root: str, home: str | None 
     """
     real_root = os.path.realpath(root)
     own_home = home_of_user() if home is None else home
-    globs = tuple(_glob(pattern) for pattern in questions.globs)
-    asked = dict.fromkeys((call.cwd, *questions.paths))
+    globs = tuple(_glob(pattern) for pattern in questions.globs[:MAX_GLOBS])
+    asked = dict.fromkeys((call.cwd, *questions.paths[:MAX_PATHS]))
     asked |= dict.fromkeys(join(real_root, path) for path in questions.roots)
     for fact in globs:
         asked |= dict.fromkeys(fact.matches or (fact.asked,))
@@ -39,7 +42,7 @@ def gather(questions: Questions, call: ToolCall, *, root: str, home: str | None 
         home=own_home,
         root=real_root,
         paths=tuple(path_fact(path, root=real_root, working=path in working) for path in asked),
-        programs=tuple(_program(name, questions.directories) for name in questions.programs),
+        programs=tuple(_program(name, questions.directories) for name in questions.programs[:MAX_PATHS]),
         globs=globs,
     )
 

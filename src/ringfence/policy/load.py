@@ -20,14 +20,7 @@ FILE_NAME = "sandbox_policy.yaml"
 FIXTURES_NAME = "sandbox_fixtures.json"
 
 KNOWN_NETWORK_PRESETS = frozenset(
-    (
-        "android apk apt apt-ubuntu bazel bun composer conda cran "
-        "crates dart deno docker dotnet ghcr github-api-read github-lfs github-raw "
-        "github-read gitlab-read go go-toolchain gradle haskell hex homebrew huggingface "
-        "jdk k8s llm-anthropic llm-google llm-openai maven mcr nix node "
-        "node-postinstall npm nuget osv pki playwright puppeteer pypi pytorch "
-        "quay rubygems rustup sigstore-verify terraform uv yarn "
-    ).split()
+    ["android", "apk", "apt", "apt-ubuntu", "bazel", "bun", "composer", "conda", "cran", "crates", "dart", "deno", "docker", "dotnet", "ghcr", "github-api-read", "github-lfs", "github-raw", "github-read", "gitlab-read", "go", "go-toolchain", "gradle", "haskell", "hex", "homebrew", "huggingface", "jdk", "k8s", "llm-anthropic", "llm-google", "llm-openai", "maven", "mcr", "nix", "node", "node-postinstall", "npm", "nuget", "osv", "pki", "playwright", "puppeteer", "pypi", "pytorch", "quay", "rubygems", "rustup", "sigstore-verify", "terraform", "uv", "yarn"]
 )
 """Names that a policy may write; their hosts are the egress room's data and come through the hook."""
 

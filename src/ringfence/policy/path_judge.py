@@ -111,7 +111,11 @@ class PathJudge:
         if fact is not None and self._is_calm(use, fact):
             return []
         if fact is None:
-            return [self._fault(use, "nobody looked where this path leads, so it cannot be judged")]
+            return [
+                self._fault(
+                    use, "nobody looked where this path leads (a line may name 4,096 paths), so it cannot be judged"
+                )
+            ]
         if fact.kind is PathKind.UNREADABLE:
             return [self._default(use, "the path cannot be resolved")]
         views = [self._views(fact.real)]
