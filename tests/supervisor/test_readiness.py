@@ -46,7 +46,9 @@ class Host:
 
 @pytest.fixture
 def policy(tmp_path):
-    return Policy.parse("version: 1\nfail_closed: true\ncommands:\n  allow: [{argv_prefix: [ls]}]\n", root=str(tmp_path))
+    return Policy.parse(
+        "version: 1\nfail_closed: true\ncommands:\n  allow: [{argv_prefix: [ls]}]\n", root=str(tmp_path)
+    )
 
 
 @pytest.mark.parametrize("level", [Level.NONE, Level.LANDLOCK])

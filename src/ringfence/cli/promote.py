@@ -41,10 +41,11 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     return table[args.action](args, paths)
 
 
-def recorder(paths: Paths) -> Recorder | None:
-    """Where verdicts are recorded: nowhere until the supervisor offers its ledger to this command."""
-    del paths
-    return None
+def recorder(paths: Paths) -> Recorder:
+    """Where verdicts are recorded: this user's ledger."""
+    from ringfence.supervisor.recording import Recording
+
+    return Recording(paths)
 
 
 def exit_code(verdict: Verdict) -> int:

@@ -22,12 +22,12 @@ def trust(paths: Paths, root: str, digest: Sha256, by: Person, *, withdraw: bool
             raise
     else:
         return
-    from ringfence.ledger.log import Ledger
     from ringfence.policy.trust import TrustStore
+    from ringfence.supervisor.recording import append_directly
 
     now = Micros(time.time_ns() // 1000)
-    with Ledger.open(make_private(paths.ledger)) as ledger:
-        ledger.append([Entry(kind=EntryKind.POLICY, time=now, body=trust_body(root, digest, by, withdraw=withdraw))])
+    body = trust_body(root, digest, by, withdraw=withdraw)
+    append_directly(paths, [Entry(kind=EntryKind.POLICY, time=now, body=body)])
     store = TrustStore(make_private(f"{paths.state}/trust"))
     if withdraw:
         store.withdraw(root)
