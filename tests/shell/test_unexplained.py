@@ -15,9 +15,9 @@ EVALUATED = [
     f"x='a[{P}]'; [[ $x -eq 1 ]]", f"x='a[{P}]'; [[ x -eq 1 ]]", f"x='a[{P}]'; : $((x))", f"x='a[{P}]'; (( x ))", f"x='a[{P}]'; : ${{!x}}",
     f"x='a[{P}]'; declare -n r=$x; : $r", f"x='{P}'; : \"${{x@P}}\"", f"x='a[{P}]'; a=([x]=1)", f"printf -v 'a[{P}]' x", f"read 'a[{P}]' <<< x",
     f"a=1; unset 'a[{P}]'", f"let 'a[{P}]'", f"eval '{P}'", f"trap '{P}' EXIT", f"trap '{P}' DEBUG; :", f"compgen -W '{P}'", f": \"${{y:-'{P}'}}\"",
-    f": $\"{P}\"", f"a=(1); echo ${{a['{P}']}}", f"a=(1); echo ${{#a['{P}']}}", f"echo $[ 'a[{P}]' ]", f"(( 'a[{P}]' ))", f"for (( i='a[{P}]'; 0; )); do :; done",
+    f': $"{P}"', f"a=(1); echo ${{a['{P}']}}", f"a=(1); echo ${{#a['{P}']}}", f"echo $[ 'a[{P}]' ]", f"(( 'a[{P}]' ))", f"for (( i='a[{P}]'; 0; )); do :; done",
     f"i='a[{P}]'; for((;i<0;)); do :; done", f"RANDOM='a[{P}]'", f"OPTIND='a[{P}]'", f"echo hi {{a['{P}']}}>f", f"PS4='{P}'; set -x; :", f"set -x; PS4='{P}' :",
-    f"x='a[{P}]'; y=2; : ${{y:x}}", f"cat <<A\n{P}\nA", f"printf '%s' \"$(: `touch PWN`)\"", f"x='touch PWN'; $x", f"x=to; y=uch; $x$y PWN",
+    f"x='a[{P}]'; y=2; : ${{y:x}}", f"cat <<A\n{P}\nA", "printf '%s' \"$(: `touch PWN`)\"", "x='touch PWN'; $x", "x=to; y=uch; $x$y PWN",
 ]  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_text_that_is_evaluated_is_seen(line, tmp_path):
         "ls 'x", 'ls "x', "ls `x", "ls $(x", "ls ${x", "ls )", "( ls", "{ ls", "if ls; then", "for x in", "case x in", "[[ x", "((", "ls &&", "ls |", "| ls", "&& ls", ";; ls",
         "ls >", "ls > > x", "cat <<A\nx", "f( ls", "a=(b", "ls \\", "then ls", "done", "}", "ls (x)", "ls;;", "function", "x[$(id)]=1", "$\\\n(ls)", "i\\\nf true; then ls; fi",
         "ls\x00x", "ls \x1b[8m", "ls\r", "ls \u202e", "ls \u200bx", "git\u00a0status", "ls \ud800", "set -k", "shopt -s expand_aliases", "shopt -s extglob", "set -o posix",
-        "hash -p ./x ls", "enable -n test", "[ $x = a ]", "[ \"$a\" \"$b\" ]", "test -v 'a[0]'", "read \"$x\"", "export $x", "declare -n a=b", "bash", "echo ls | bash", "sh -s", "bash -c \"$x\"", "bash --rcfile f -c ls",
+        "hash -p ./x ls", "enable -n test", "[ $x = a ]", '[ "$a" "$b" ]', "test -v 'a[0]'", 'read "$x"', "export $x", "declare -n a=b", "bash", "echo ls | bash", "sh -s", 'bash -c "$x"', "bash --rcfile f -c ls",
         "zsh -c 'echo =ls(x)'", "sh -c 'echo {a,b}'", "sh -c 'cat <(ls)'", "sh -c 'ls &> f'", "cat <<$(x)\n$(x)", "echo \"${x:-'a'}\"", "p 2\\\n2> f", "env --unknown ls", "timeout --unknown 5 ls", "env -S 'ls ${X}'", "find . -exec ls",
     ],
 )  # fmt: skip

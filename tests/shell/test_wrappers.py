@@ -18,7 +18,7 @@ def started(line):
         "timeout 5 ls a", "timeout -k 1 -s TERM 5 ls a", "timeout --kill-after=1 --signal KILL 5 ls a", "timeout -k1 5s ls a", "timeout --sig KILL 5 ls a", "nice ls a", "nice -n 5 ls a", "nice -5 ls a", "nice --adjustment=5 ls a",
         "nohup ls a", "setsid -w ls a", "stdbuf -oL -e0 ls a", "stdbuf --output=L ls a", "time ls a", "command time -v ls a", "command ls a", "command -p ls a", "exec ls a", "exec -a x ls a", "exec -cl ls a", "builtin ls a",
         "eval ls a", "eval 'ls a'", "eval -- 'ls a'", "trap 'ls a' EXIT", "trap -- 'ls a' INT TERM", "ionice -c 3 ls a", "taskset 3 ls a", "chrt -b 0 ls a",
-        "bash -c 'ls a'", "sh -c 'ls a'", "dash -ec 'ls a'", "bash -lc 'ls a'", "bash -c -- 'ls a'", "bash -o pipefail -c 'ls a'", "bash -eo pipefail -c 'ls a'", "bash --norc -c 'ls a'", "bash +x -c 'ls a'", "bash -c 'ls a' x y", "/bin/sh -c 'ls a'", "bash -c $'ls a'", "bash -c \"ls a\"",
+        "bash -c 'ls a'", "sh -c 'ls a'", "dash -ec 'ls a'", "bash -lc 'ls a'", "bash -c -- 'ls a'", "bash -o pipefail -c 'ls a'", "bash -eo pipefail -c 'ls a'", "bash --norc -c 'ls a'", "bash +x -c 'ls a'", "bash -c 'ls a' x y", "/bin/sh -c 'ls a'", "bash -c $'ls a'", 'bash -c "ls a"',
         "bash -c \"bash -c 'ls a'\"", "watch -n1 -x ls a", "watch -n 1 'ls a'", "watch --interval=1 ls a", "env timeout 5 nice bash -c 'exec ls a'",
         "find . -exec ls a \\;", "find . -ok ls a ';'", "find . -name x -execdir ls a \\;",
     ],
@@ -100,7 +100,7 @@ def test_what_starts_nothing(line):
 
 @pytest.mark.parametrize(
     "line",
-    ["env $X ls", "timeout --frob 5 ls", "env -Z ls", "bash -c \"ls $X\"", "xargs -I{} sh -c 'ls {}'", "parallel ls ::: a", "bash -sc ls", "bash -O extglob -c ls", "zsh -c 'ls *(e:x:)'", "env -S 'ls ${X}'", "watch $X"],
+    ["env $X ls", "timeout --frob 5 ls", "env -Z ls", 'bash -c "ls $X"', "xargs -I{} sh -c 'ls {}'", "parallel ls ::: a", "bash -sc ls", "bash -O extglob -c ls", "zsh -c 'ls *(e:x:)'", "env -S 'ls ${X}'", "watch $X"],
 )  # fmt: skip
 def test_a_doubtful_wrapper_is_not_explained(line):
     assert parse_line(line).unexplained

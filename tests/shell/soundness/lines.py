@@ -136,9 +136,9 @@ class Lines:
         quoted = self.quoted_script(depth)
         inner = self.simple(0)
         return self.pick(
-            f"env {inner}", "env -i PATH=\"$PATH\" " + inner, f"env A=1 B='2 3' {inner}", f"env -u V -C d1 {inner}", f"env -S 'p4 a b' c",
+            f"env {inner}", 'env -i PATH="$PATH" ' + inner, f"env A=1 B='2 3' {inner}", f"env -u V -C d1 {inner}", "env -S 'p4 a b' c",
             f"timeout 5 {inner}", f"timeout -k 1 -s TERM 5 {inner}", f"nice -n 1 {inner}", f"nice -5 {inner}", f"nohup {inner}", f"setsid -w {inner}",
-            f"stdbuf -o0 {inner}", f"command {inner}", f"command -p true", f"command -v p1", f"exec {inner}", f"builtin echo {self.word(0)}",
+            f"stdbuf -o0 {inner}", f"command {inner}", "command -p true", "command -v p1", f"exec {inner}", f"builtin echo {self.word(0)}",
             f"eval {quoted}", f"eval {inner}", f"trap {quoted} EXIT", f"bash -c {quoted}", f"bash -ec {quoted} x y", f"bash -c -- {quoted}", f"bash +e -c {quoted}", f"sh -c {quoted}", f"sh -uc {quoted}",
             f"p2 | xargs {inner}", f"echo a b | xargs -n 1 {self.pick(*PROGRAMS)} z", f"echo a | xargs -I{{}} {self.pick(*PROGRAMS)} x{{}}y", f"echo a | xargs -0 -r {self.pick(*PROGRAMS)}", "echo a | xargs -I X bash -c 'p6 X'",
             f"find . -name one.txt -exec {self.pick(*PROGRAMS)} {{}} \\;", f"find d1 -type f -exec {self.pick(*PROGRAMS)} a {{}} +", f"find d1 -name '*.txt' -execdir {self.pick(*PROGRAMS)} {{}} ';'",
@@ -179,8 +179,8 @@ class Lines:
         self.quiet -= 1
         tick = simple.replace("\\", "\\\\").replace("`", "\\`").replace("$", "\\$")
         return self.pick(
-            f"$({inner})", f'"$({inner})"', f"$( {inner}\n)", f"`{tick}`", f"<({inner})", f"${{U:-$({inner})}}", f'"${{U:-`p4 q`}}"', f"$(({self.pick('1', '2')} + $( ({self.pick('p2', 'p4')}; echo 3) )))",
-            f"$( ({inner}) )", f"$(<one.txt)", f"$(cat <<'H'\n{self.pick('p9 $(p9)', 'text')}\nH\n)", f"$(cat <<H\nx $({simple})\nH\n)", f'"a $({simple}) b `p4`"', f"$(case a in a) {simple};; esac)", f"$( # p9 )\n{simple})",
+            f"$({inner})", f'"$({inner})"', f"$( {inner}\n)", f"`{tick}`", f"<({inner})", f"${{U:-$({inner})}}", '"${U:-`p4 q`}"', f"$(({self.pick('1', '2')} + $( ({self.pick('p2', 'p4')}; echo 3) )))",
+            f"$( ({inner}) )", "$(<one.txt)", f"$(cat <<'H'\n{self.pick('p9 $(p9)', 'text')}\nH\n)", f"$(cat <<H\nx $({simple})\nH\n)", f'"a $({simple}) b `p4`"', f"$(case a in a) {simple};; esac)", f"$( # p9 )\n{simple})",
         )  # fmt: skip
 
     def redirection(self, depth: int) -> str:

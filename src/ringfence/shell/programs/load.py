@@ -74,17 +74,20 @@ class Tables:
             data = self._other_name(tables, program, key)
         if data is None:
             return None
-        like = data.get("like")
-        base = None
-        if isinstance(like, str):
-            data_of_base = tables.get(like)
-            if data_of_base is None:
-                raise TableError(f"table `{key}` is like `{like}`, which does not exist in its file")
-            data = {
-                **{name: value for name, value in data_of_base.items() if name != "also"},
-                **_merged(data_of_base, data),
-            }
-        return build(key, data, base)
+        return build(key, self._complete(tables, key, data))
+
+    def _complete(self, tables: dict[str, dict[str, object]], key: str, data: dict[str, object]) -> dict[str, object]:
+        """A table's data with what it takes over from the one that it is ``like``."""
+        seen = {key}
+        while isinstance(like := data.get("like"), str):
+            base = tables.get(like)
+            if base is None or like in seen:
+                raise TableError(f"table `{key}` is like `{like}`, which does not exist in its file or is like itself")
+            seen.add(like)
+            own = {name: value for name, value in data.items() if name != "like"}
+            inherited = {name: value for name, value in base.items() if name != "also"}
+            data = {**inherited, **_merged(base, own)}
+        return data
 
     def _other_name(self, tables: dict[str, dict[str, object]], program: str, key: str) -> dict[str, object] | None:
         """The table that lists this name under ``also`` (for a subcommand: names of the subcommand)."""

@@ -139,7 +139,7 @@ class Reader:
 
     def is_option(self, word: Word) -> bool:
         """Whether a word stands where options stand and looks like one."""
-        if self.dashes is not None:
+        if self.dashes is not None or self.table.style == "none":
             return False
         text = word.prefix if word.dynamic else word.text
         if word.dynamic and not text:

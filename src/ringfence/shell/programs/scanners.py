@@ -246,7 +246,7 @@ def make_target(reader: "Reader", word: Word, index: int) -> None:
             reader.effect(EffectKind.PROGRAM_TEXT, text, (index,), "sets a variable of the makefile")
         return
     value = text[match.end() :]
-    if word.dynamic or _MAKE_PROGRAMS.match(match[1]) or not _PLAIN_VALUE.match(value):
+    if word.dynamic or _MAKE_PROGRAMS.match(match[1]) or "!=" in text[: match.end()] or not _PLAIN_VALUE.match(value):
         reader.effect(EffectKind.PROGRAM_TEXT, text, (index,), f"sets `{match[1]}`, which the makefile may run")
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _SKIP = re.compile(r"[\s;]*")
 _ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|[+~]\d+)")
 _PLAIN = re.compile(r"[=dDgGhHnNpPxzF]|[lLqQ]\s*\d*")
+_BRACKET = re.compile(r"\[\^?\]?(?:\[[:.=][^\]\n]*[:.=]\]|[^\]\n])*\]")
 _LABEL = re.compile(r"[^\n;}]*")
 _LINE = re.compile(r"[^\n]*")
 
@@ -91,8 +92,8 @@ class _Script:
     def blanks(self) -> None:
         self.skip(re.compile(r"[ \t]*"))
 
-    def delimited(self, delimiter: str, position: int) -> None:
-        """Move behind the next ``delimiter`` that no backslash hides."""
+    def delimited(self, delimiter: str, position: int, *, regex: bool = True) -> None:
+        """Move behind the next ``delimiter`` that no backslash hides, nor, in a regular expression, a bracket."""
         if delimiter in "\n\\":
             raise _Unread
         text = self.text
@@ -103,6 +104,9 @@ class _Script:
             if text[position] == delimiter:
                 self.pos = position + 1
                 return
+            if regex and text[position] == "[" and (bracket := _BRACKET.match(text, position)):
+                position = bracket.end()
+                continue
             position += 1
         raise _Unread
 
@@ -123,8 +127,8 @@ class _Script:
             self.substitute()
         elif character == "y":
             delimiter = self.text[self.pos + 1 : self.pos + 2] or "\n"
-            self.delimited(delimiter, self.pos + 2)
-            self.delimited(delimiter, self.pos)
+            self.delimited(delimiter, self.pos + 2, regex=False)
+            self.delimited(delimiter, self.pos, regex=False)
         elif character == "e":
             self.reader.effect(EffectKind.EXECUTES, "e", self.words, "the sed command `e` runs a program")
             self.skip(_LINE)
@@ -142,7 +146,7 @@ class _Script:
     def substitute(self) -> None:
         delimiter = self.text[self.pos + 1 : self.pos + 2] or "\n"
         self.delimited(delimiter, self.pos + 2)
-        self.delimited(delimiter, self.pos)
+        self.delimited(delimiter, self.pos, regex=False)
         flags = self.skip(re.compile(r"[gpiImM0-9e]*"))
         if "e" in flags:
             self.reader.effect(EffectKind.EXECUTES, "e", self.words, "the flag `e` of sed's `s` runs what it made")

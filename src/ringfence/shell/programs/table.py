@@ -71,9 +71,9 @@ class TableError(ValueError):
     """A table that is not well written; says where and what."""
 
 
-def build(name: str, data: dict[str, object], base: "Table | None" = None) -> Table:
+def build(name: str, data: dict[str, object]) -> Table:
     """The table of ``name`` from its data; raises TableError on anything it does not know."""
-    options: dict[str, Option] = dict(base.options) if base else {}
+    options: dict[str, Option] = {}
     harmless = frozenset(str(data.get("harmless", "")).split())
     for key, value in data.items():
         if key in ROLES:
@@ -93,12 +93,12 @@ def build(name: str, data: dict[str, object], base: "Table | None" = None) -> Ta
         longs=tuple(option for option in options if option.startswith("--")),
         operands=tuple(role.removesuffix("...").removesuffix("?") for role in operands),
         repeat=repeat,
-        style=_text(name, "style", data.get("style", base.style if base else "gnu")),
+        style=_text(name, "style", data.get("style", "gnu")),
         numbers=bool(data.get("numbers", False)),
         reader=_text(name, "reader", data.get("reader", "")),
         fulfils=frozenset(_text(name, "fulfils", data.get("fulfils", "")).split()),
         scan=_text(name, "scan", data.get("scan", "")),
-        abbreviate=bool(data.get("abbreviate", base.abbreviate if base else True)),
+        abbreviate=bool(data.get("abbreviate", True)),
         subcommands=bool(data.get("subcommands", False)),
         edits=bool(data.get("edits", False)),
         target=frozenset(_text(name, "target", data.get("target", "")).split()),
@@ -106,7 +106,7 @@ def build(name: str, data: dict[str, object], base: "Table | None" = None) -> Ta
         plain=plain,
         why=_reasons(name, data.get("why", {})),
         recursive=bool(data.get("recursive_always", False)),
-        equals=bool(data.get("equals", base.equals if base else False)),
+        equals=bool(data.get("equals", False)),
         plus=bool(data.get("plus", False)),
         networked=bool(data.get("networked", False)),
     )
@@ -119,7 +119,7 @@ def _option(spelled: str, role: str, harmless: frozenset[str]) -> Option:
     takes = role not in _NO_VALUE or spelled.endswith("=")
     if optional and role in _NO_VALUE:
         takes = True
-    if not re.fullmatch(r"-{1,2}[^\s=]+|[^\s-][^\s=]*", name):
+    if name in ("-", "--") or not re.fullmatch(r"-{1,2}[^\s=]+|[^\s-][^\s=]*", name):
         raise TableError(f"`{spelled}` is no option")
     return Option(name, role, takes=takes, optional=optional, harmless=name in harmless, skip=skip)
 
