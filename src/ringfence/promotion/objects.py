@@ -12,6 +12,8 @@ OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY = "100644", "100755", "120000", "160000", "40000"
 _MODES = frozenset({FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY})
 MAX_DEPTH = 64
+MAX_BLOB = 8 * 1024 * 1024
+"""Bytes of one blob that are read; a larger one is counted and called opaque."""
 # Names that some file system takes for .git, or that leave the tree.
 _UNSAFE_NAME = re.compile(r"(?:\.|\.\.|\.git[ .]*|git~\d+)\Z", re.IGNORECASE)
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])

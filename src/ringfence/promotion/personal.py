@@ -37,12 +37,21 @@ _TEST_IBANS = frozenset(
     {"GB82WEST12345698765432", "DE89370400440532013000", "GB29NWBK60161331926819", "FR1420041010050500013M02606"}
 )
 
+# Numbers that regulators set aside for films and documents.
+_FICTION = re2.compile(
+    rb"\+?44[ .()-]{0,2}0?7700[ .-]?900|\b07700[ .-]?900|\+?44[ .()-]{0,2}0?1632[ .-]?960|\b555[ .-]?01\d\d"
+)
+_PLUS = re2.compile(rb"\+[1-9]\d{0,2}[ .()-]{0,2}(?:\d[ .()-]{0,2}){7,11}\d")
+_DATE = re2.compile(rb"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}[./](?:19|20)\d\d\b")
+
 VALID_NUMBERS = 3
 _NEAR = 120
 """Bytes around an address in which the rest of the record is looked for."""
 ROWS_TOGETHER = 3
 MAILS_ALONE = 12
-"""Distinct mail addresses of real-looking domains in one file that need no other detail to count."""
+"""Distinct mail addresses in one file that need no other detail to count; phones and birth dates likewise."""
+MADE_UP = 20
+"""As many records count even where everything in them is from ranges set aside for tests (``.test``, film numbers)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +63,10 @@ class Personal:
     national: frozenset[str] = frozenset()
     mails: frozenset[str] = frozenset()
     rows: frozenset[str] = frozenset()
+    made_up: frozenset[str] = frozenset()
+    """Addresses below ``.test`` without a real detail beside them."""
+    details: frozenset[str] = frozenset()
+    """Phones, or birth dates in a file that speaks of them."""
 
     def minus(self, old: "Personal") -> "Personal":
         """What this blob holds and the older one did not."""
@@ -63,6 +76,8 @@ class Personal:
             national=self.national - old.national,
             mails=self.mails - old.mails,
             rows=self.rows - old.rows,
+            made_up=self.made_up - old.made_up,
+            details=self.details - old.details,
         )
 
     def verdict(self) -> str | None:
@@ -75,6 +90,10 @@ class Personal:
             return f"{len(self.rows)} people with an address and further details"
         if len(self.mails) >= MAILS_ALONE:
             return f"mail addresses of {len(self.mails)} people"
+        if len(self.mails | self.made_up | self.rows) >= MADE_UP:
+            return f"addresses of {len(self.mails | self.made_up | self.rows)} people"
+        if len(self.details) >= MAILS_ALONE:
+            return f"phone numbers or birth dates of {len(self.details)} people"
         return None
 
 
@@ -87,18 +106,31 @@ def find_personal(raw: bytes) -> Personal:
         national=frozenset().union(*(part.national for part in parts)),
         mails=frozenset().union(*(part.mails for part in parts)),
         rows=frozenset().union(*(part.rows for part in parts)),
+        made_up=frozenset().union(*(part.made_up for part in parts)),
+        details=frozenset().union(*(part.details for part in parts)),
     )
 
 
 def _scan(text: bytes) -> Personal:
     mails = {mail for match in _MAIL.finditer(text) if _is_person(mail := match.group().decode("latin-1").casefold())}
+    rows = _rows(text) if mails else set()
+    made_up = {mail for mail in mails if mail.endswith(".test")}
     return Personal(
         cards=frozenset(filter(_is_card, (_digits(m.group()) for m in _CARD.finditer(text)))),
         ibans=frozenset(filter(_is_iban, (m.group().decode("latin-1").replace(" ", "") for m in _IBAN.finditer(text)))),
         national=frozenset(_national(text)),
-        mails=frozenset(mails),
-        rows=frozenset(_rows(text)) if mails else frozenset(),
+        mails=frozenset(mails - made_up),
+        rows=frozenset(rows),
+        made_up=frozenset(made_up - rows),
+        details=frozenset(_details(text)),
     )
+
+
+def _details(text: bytes) -> set[str]:
+    found = {_digits(m.group()) for m in _PLUS.finditer(text) if not _FICTION.match(m.group())}
+    if _BIRTH.search(text[:2000]):
+        found |= {m.group().decode("latin-1") for m in _DATE.finditer(text)}
+    return found
 
 
 def _digits(raw: bytes) -> str:
@@ -147,6 +179,10 @@ def _rows(text: bytes) -> set[str]:
         if mail in rows or not _is_person(mail):
             continue
         near = text[max(0, match.start() - _NEAR) : match.end() + _NEAR]
-        if header_has_birth or _PHONE.search(near) or any(_is_card(_digits(m.group())) for m in _CARD.finditer(near)):
+        if header_has_birth or _has_phone(near) or any(_is_card(_digits(m.group())) for m in _CARD.finditer(near)):
             rows.add(mail)
     return rows
+
+
+def _has_phone(near: bytes) -> bool:
+    return any(not _FICTION.search(match.group()) for match in _PHONE.finditer(near))

@@ -15,11 +15,9 @@ from types import TracebackType
 from typing import Self
 
 from ringfence.promotion.catfile import Batch
-from ringfence.promotion.objects import OID, BadObject, Commit, Node, parse_commit, parse_tree
+from ringfence.promotion.objects import MAX_BLOB, OID, BadObject, Commit, Node, parse_commit, parse_tree
 
 _PATH = "/usr/bin:/bin:/usr/local/bin"
-MAX_BLOB = 8 * 1024 * 1024
-"""Bytes of one blob that are read; a larger one is counted and called opaque."""
 MAX_TREE = 16 * 1024 * 1024
 _CACHE = 64 * 1024 * 1024
 _AHEAD = 256 * 1024

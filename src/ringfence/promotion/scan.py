@@ -7,9 +7,8 @@ from ringfence.promotion.credentials import Secret, find_secrets, is_key_file
 from ringfence.promotion.decode import TooMuch
 from ringfence.promotion.findings import Finding, finding
 from ringfence.promotion.gather import NewBlob, new_blobs
-from ringfence.promotion.objects import BadObject, Node
+from ringfence.promotion.objects import MAX_BLOB, BadObject, Node
 from ringfence.promotion.personal import Personal, find_personal
-from ringfence.promotion.repository import MAX_BLOB
 from ringfence.promotion.sandbox_report import Report
 
 

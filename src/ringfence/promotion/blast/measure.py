@@ -16,6 +16,8 @@ from ringfence.promotion.policy import Policy
 from ringfence.promotion.strict import Value
 
 _STRUCTURED = (".json", ".yaml", ".yml")
+# Nothing applies these, wherever they lie.
+_PROSE = (".md", ".rst", ".adoc")
 
 
 @dataclass(slots=True)
@@ -84,6 +86,8 @@ def _read_moved(item: Touched, policy: Policy, tally: _Tally) -> None:
 
 def _read_file(item: Touched, policy: Policy, tally: _Tally) -> None:
     kinds, path = policy.kinds, item.path
+    if path.casefold().endswith(_PROSE):
+        return
     if matches_any_case(path, kinds.authz):
         tally.access += _differs(item)
     if matches_any_case(path, kinds.secret_rotation):

@@ -14,6 +14,11 @@ from ringfence.promotion.blast.documents import Unreadable
 
 DIALECTS = frozenset({"postgres", "mysql", "sqlite", "tsql", "oracle", "bigquery", "snowflake", "redshift"})
 _LIMIT = 262_144
+# What sqlglot hands on as text although it only adds: whole statements, one name each.
+_KNOWN_COMMAND = re.compile(
+    r"(?i)(?:ALTER TABLE [\w.\"]+ VALIDATE CONSTRAINT [\w\"]+|ALTER TYPE [\w.\"]+ ADD VALUE (?:IF NOT EXISTS )?'[^']*'|"
+    r"CREATE EXTENSION (?:IF NOT EXISTS )?\"?(?:pg_trgm|pgcrypto|uuid-ossp|citext|btree_gin|btree_gist|unaccent)\"?)\Z"
+)
 _TOKENS = re.compile(
     r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$([A-Za-z_]*)\$.*?\$\1\$|[A-Za-z_][A-Za-z0-9_$]*|.",
     re.DOTALL,
@@ -115,7 +120,7 @@ def _judge(statement: Any, drops: list[str], access: list[str], unknown: list[st
         case "Alter":
             why = _judge_alter(statement)
         case "Insert":
-            why = "overwrites rows" if statement.args.get("overwrite") or statement.args.get("conflict") else ""
+            why = _judge_insert(statement)
         case "Update":
             why = _judge_update(statement)
         case "Transaction" | "Commit" | "Comment":
@@ -134,11 +139,19 @@ def _judge(statement: Any, drops: list[str], access: list[str], unknown: list[st
         case "Grant" | "Revoke":
             access.append(said)
             return
+        case "Command" if _KNOWN_COMMAND.match(_key(statement)):
+            why = ""
         case _:
             unknown.append(said)
             return
     if why:
         drops.append(f"{said}: {why}")
+
+
+def _judge_insert(statement: Any) -> str:
+    conflict = statement.args.get("conflict")
+    nothing = conflict is not None and re.search(r"(?i)\bDO NOTHING\Z", str(conflict.sql(dialect="postgres")))
+    return "overwrites rows" if statement.args.get("overwrite") or (conflict is not None and not nothing) else ""
 
 
 def _judge_create(statement: Any) -> str:
@@ -213,8 +226,15 @@ def _bare_words(text: str, unknown: list[str]) -> Iterator[str]:
             unknown.append("a body in dollar quotes")
         elif token[0].isalpha() or token[0] == "_":
             word = token.casefold()
-            if not (before == "on" and word in {"delete", "update"}):  # what a foreign key does, not what this does
+            # What a foreign key does, and an insert that gives way, are not what this statement drops.
+            if not (before == "on" and word in {"delete", "update"}) and not (
+                word == "do" and _gives_way(text, match.end())
+            ):
                 yield word
             before = word
         elif not token.isspace() and not token.startswith("--"):
             before = ""
+
+
+def _gives_way(text: str, at: int) -> bool:
+    return re.match(r"(?i)\s+nothing\b", text[at : at + 40]) is not None
