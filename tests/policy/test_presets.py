@@ -196,7 +196,10 @@ def test_installs_from_the_manifest_go_through_where_the_network_is_on(workspace
         "git fetch origin",
         "git pull",
     ]
+    lines += ["curl -fsSL https://index.example.org/x -o build/x", "wget -q https://index.example.org/x"]
     assert wrong(policy, lines, "allow") == []
+    asked = ["curl -d @README.md https://index.example.org/x", "curl -X POST https://index.example.org/x"]
+    assert wrong(policy, asked, "ask") == []
     assert wrong(policy, ["curl https://elsewhere.example.net/x", "git push origin agent/x"], "ask") == []
 
 

@@ -45,6 +45,20 @@ PROTECTED_DENY: tuple[str, ...] = (
     "**/.continue/**",
     "**/.windsurf/**",
     "**/.aider.conf.yml",
+    "**/.kiro/**",
+    "**/.roo/**",
+    "**/.amp/**",
+    "**/.agents/**",
+    "**/.copilot/**",
+    "**/.ringfence/**",
+    # Other version control systems have hooks and configuration too.
+    "**/.hg/**",
+    "**/.jj/**",
+    "**/.sl/**",
+    "**/.svn/**",
+    "**/.husky/**",
+    "**/lefthook.yml",
+    "**/.lefthook.yml",
     # Shell start-up files, direnv, and tasks that editors start when a folder is opened.
     "**/.bashrc",
     "**/.bash_profile",
@@ -65,6 +79,15 @@ PROTECTED_DENY: tuple[str, ...] = (
     "**/.vscode/launch.json",
     "**/*.code-workspace",
     "**/.devcontainer/**",
+    "**/.devcontainer.json",
+    "**/.zed/**",
+    "**/.fleet/**",
+    "**/.run/**",
+    "**/.vs/**",
+    "**/.dir-locals.el",
+    "**/.Rprofile",
+    "**/.mise.toml",
+    "**/mise.toml",
     "**/.idea/**",
     "**/.vim/**",
     "**/.vimrc",
@@ -81,6 +104,11 @@ PROTECTED_DENY: tuple[str, ...] = (
     "**/.yarnrc.yml",
     "**/pip.conf",
     "**/.pypirc",
+    "**/.pnpmfile.cjs",
+    # They name programs that an ordinary build starts.
+    "**/.cargo/config",
+    "**/.cargo/config.toml",
+    "**/.mvn/**",
 )
 
 PROTECTED_ASK: tuple[str, ...] = (
@@ -98,6 +126,11 @@ PROTECTED_ASK: tuple[str, ...] = (
     "**/.woodpecker/**",
     "**/.woodpecker.yml",
     "**/.teamcity/**",
+    "**/.tekton/**",
+    "**/.ci/**",
+    "**/.pre-commit-config.yaml",
+    # Who must look at a change.
+    "**/CODEOWNERS",
 )
 
 PROTECTED: tuple[tuple[str, Tier], ...] = (
