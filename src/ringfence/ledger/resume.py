@@ -55,7 +55,10 @@ def resume(
     state: State | None = None
     for position in range(start, len(files)):
         last = position + 1 == len(files)
-        state = _segment(files[position], state, wanted, carried if last else None, last=last)
+        try:
+            state = _segment(files[position], state, wanted, carried if last else None, last=last)
+        except (KeyError, TypeError, ValueError, EOFError) as error:
+            raise altered(f"a record cannot be read ({type(error).__name__})", files[position].path) from error
     assert state is not None
     return state
 
