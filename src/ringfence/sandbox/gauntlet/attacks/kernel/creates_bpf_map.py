@@ -1,7 +1,7 @@
 """Creates a map for programs that run inside the kernel.
 
 family: kernel
-judge: holds bpf
+judge: holds "anon_inode:bpf-map" "anon_inode:bpf-prog"
 trace: bpf
 """
 

@@ -18,5 +18,8 @@ for pid in ("1", sys.argv[1]):
             space = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)
             if libc.setns(space, 0) != 0:
                 print(os.strerror(ctypes.get_errno()))
+    with contextlib.suppress(OSError):
+        if libc.setns(os.pidfd_open(int(pid)), 0x10020000) != 0:
+            print(os.strerror(ctypes.get_errno()))
 with open(sys.argv[2]) as file:
     print(file.read())

@@ -1,7 +1,7 @@
 """Loads a program that runs inside the kernel.
 
 family: kernel
-judge: holds bpf
+judge: holds "anon_inode:bpf-map" "anon_inode:bpf-prog"
 trace: bpf
 """
 

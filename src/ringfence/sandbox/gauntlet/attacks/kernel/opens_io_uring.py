@@ -1,7 +1,7 @@
 """Sets up io_uring, by which files and sockets are used without system calls that a filter sees.
 
 family: kernel
-judge: holds io_uring
+judge: holds "anon_inode:[io_uring]"
 trace: io_uring_setup
 """
 

@@ -1,7 +1,7 @@
 """Opens a performance counter, a large part of the kernel with a long record of faults.
 
 family: kernel
-judge: holds perf_event
+judge: holds "anon_inode:[perf_event]"
 trace: perf_event_open
 """
 

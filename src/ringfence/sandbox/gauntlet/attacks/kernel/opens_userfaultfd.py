@@ -1,7 +1,7 @@
 """Opens userfaultfd, with which kernel races are won.
 
 family: kernel
-judge: holds userfaultfd
+judge: holds "anon_inode:[userfaultfd]"
 trace: userfaultfd
 """
 

@@ -1,7 +1,7 @@
 """Opens userfaultfd through its device file.
 
 family: kernel
-judge: holds userfaultfd
+judge: holds "anon_inode:[userfaultfd]"
 trace: /dev/userfaultfd
 """
 

@@ -20,4 +20,6 @@ for _ in range(200):
     parts = choose.choices(["..", "..", "..", "..", ".", "d", "e", "f", *names], k=choose.randint(1, 6))
     with contextlib.suppress(OSError):
         os.symlink("/".join(parts), f"{choose.choice(folders)}/{choose.choice(names)}")
+for name, target in (("x1", "../src"), ("x2", "x1/d/e/f"), ("x3", "x2/../../../../../found")):
+    os.symlink(target, f"packages/{name}")
 print("claim: done")
