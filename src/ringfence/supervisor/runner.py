@@ -6,6 +6,7 @@ durable, nothing is answered before its result is.
 
 import functools
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -277,6 +278,10 @@ class Runner:
 
     def _end(self, tree: Worktree, layer: Layer, mission: Mission) -> None:
         tree.end(layer)
+        folder = os.path.dirname(layer.upper)
+        shutil.rmtree(f"{folder}/middle", ignore_errors=True)
+        with suppress(FileNotFoundError):
+            os.unlink(f"{folder}/middle.digest")
         self._missions.forget(MissionId(mission.id))
 
     def close(self) -> None:
@@ -333,6 +338,7 @@ class Runner:
         with self._one_at_a_time(mission):
             tree, layer, _ = self._of(mission)
             tree.end(layer)
+            shutil.rmtree(f"{os.path.dirname(layer.upper)}/middle", ignore_errors=True)
 
     def _plain_plan(self, mission: Mission, policy: Policy, layer: Layer) -> BoxPlan:
         """A plan over the mission's layer for work of the fence's own, such as bundling its commits."""

@@ -12,15 +12,48 @@ from ringfence.model.tier import Tier
 
 POLICY_FILES = frozenset({"sandbox_policy.yaml", "sandbox_fixtures.json"})
 AGENT_FOLDERS = frozenset(
-    {".claude", ".codex", ".gemini", ".cursor", ".opencode", ".agents", ".copilot", ".windsurf", ".ringfence"}
+    {
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".cursor",
+        ".opencode",
+        ".agents",
+        ".copilot",
+        ".windsurf",
+        ".ringfence",
+        ".kiro",
+        ".roo",
+        ".amp",
+        ".continue",
+    }
 )
 AGENT_FILES = frozenset({".mcp.json", ".claude.json", "opencode.json", ".cursorrules", ".aider.conf.yml"})
-EDITOR_FOLDERS = frozenset({".vscode", ".idea", ".devcontainer", ".husky", ".direnv"})
+EDITOR_FOLDERS = frozenset(
+    {
+        ".vscode",
+        ".idea",
+        ".devcontainer",
+        ".husky",
+        ".direnv",
+        ".zed",
+        ".fleet",
+        ".run",
+        ".vs",
+        ".mvn",
+        ".hg",
+        ".jj",
+        ".sl",
+        ".svn",
+    }
+)
 START_FILES = frozenset(
     {
         ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
         ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".envrc", ".gitconfig",
         ".ripgreprc", ".exrc", ".vimrc", ".nvimrc", ".lldbinit", ".gdbinit", ".mise.toml", "mise.toml",
+        ".devcontainer.json", ".dir-locals.el", ".rprofile", ".pnpmfile.cjs", "lefthook.yml", ".lefthook.yml", ".nvim.lua",
+        ".yarnrc.yml", ".yarnrc",
     }
 )  # fmt: skip
 CI_FILES = frozenset(
@@ -89,8 +122,14 @@ def _component(part: str, rest: list[str]) -> Protection | None:
         return _deny("agent-settings", "settings and hooks of an agent run outside the box")
     if folded in EDITOR_FOLDERS:
         return _deny("editor-tasks", "editors and tools run what this folder holds, outside the box")
+    if folded == ".cargo" and rest and fold(rest[0]) in {"config", "config.toml"}:
+        return _deny("editor-tasks", "the next build starts the programs that this file names, outside the box")
+    if folded.endswith(".code-workspace") and not rest:
+        return _deny("editor-tasks", "editors run what this file names, outside the box")
     if folded in START_FILES and not rest:
         return _deny("start-file", "a shell or tool reads this file when it starts, outside the box")
+    if folded == "codeowners" and not rest:
+        return Protection(tier=Tier.ASK, rule="protected/owners", because="it names who must look at a change")
     if (folded in CI_FILES and not rest) or folded in CI_FOLDERS:
         return Protection(
             tier=Tier.ASK, rule="protected/ci", because="continuous integration runs this with its own rights"
