@@ -1,6 +1,7 @@
 """The command line: exit codes, JSON, SARIF, annotations, the files it writes, and the errors it explains."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -191,7 +192,11 @@ def test_check_needs_no_network_and_no_third_party_but_its_own(shop, double, tmp
     code += "from ringfence.cli.main import main\nsys.exit(main(sys.argv[1:]))"
     words = ["--test-root", str(tmp_path / "s"), "promote", "check", *map(str, change_words(case, double))]
     done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, timeout=60, check=False, env={"PATH": "/usr/bin"}
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={"PATH": "/usr/bin", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     assert done.returncode == 0, done.stderr
 

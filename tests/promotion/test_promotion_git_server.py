@@ -14,6 +14,7 @@ import pytest
 HOOK = Path(__file__).parents[2] / "integrations" / "git-hooks" / "pre-receive"
 ENV = {
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,

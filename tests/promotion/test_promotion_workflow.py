@@ -53,6 +53,7 @@ class World:
         )
         self.env = {
             "PATH": f"{programs}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "HOME": str(folder / "home"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
