@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -35,11 +36,29 @@ QUICK = (
 """Two or three of each family: the ones that other sandboxes let through."""
 KERNEL_LACKS = {"opens-io-uring", "nests-by-32-bit-call", "types-into-the-shell"}
 """Not on every kernel, so their control may fail."""
-RECORDED = ("secrets", "writes", "network", "kernel")
+RECORDED = {
+    "reads-ssh-key",
+    "leaves-symlink-to-home",
+    "renames-git-directory",
+    "mounts-in-a-new-namespace",
+    "opens-io-uring",
+    "reaches-metadata-address",
+    "tunnels-through-resolver",
+    "moves-editor-task-into-place",
+}
+"""Attempts that must be found in the ledger afterwards."""
 
 
 def gauntlet(caller, *words):
     done = caller.ringfence("gauntlet", "--json", *caller.gauntlet_words, *words)
+    assert done.stdout, done.stderr[-3000:]
+    return done.returncode, json.loads(done.stdout)["attacks"]
+
+
+def gauntlet_as(caller, *words):
+    """Started by that user, not by root for that user."""
+    runuser = ("runuser", "-u", caller.name, "--") if caller.gauntlet_words else ()
+    done = replace(caller, prefix=(*runuser, *caller.prefix)).ringfence("gauntlet", "--json", *words)
     assert done.stdout, done.stderr[-3000:]
     return done.returncode, json.loads(done.stdout)["attacks"]
 
@@ -134,6 +153,7 @@ def test_the_attacks_others_let_through_do_not_pass_our_box(who, request):
     assert code == 0
     silent = [a for a in attacks if a["outcome"] == "not_applicable" and a["name"] not in KERNEL_LACKS]
     assert not silent, failed(silent)
+    assert RECORDED <= {a["name"] for a in attacks if a["recorded"]}
 
 
 def test_nothing_of_a_gauntlet_is_left(here):
@@ -149,6 +169,17 @@ def test_nothing_of_a_gauntlet_is_left(here):
             except OSError:
                 continue
     assert not [line for line in lines if b"ringfence-gauntlet" in line or b"attack/" in line]
+
+
+@pytest.mark.needs_userns
+def test_an_ordinary_user_can_start_it(ordinary):
+    code, attacks = gauntlet_as(ordinary, *only(("reads-ssh-key", "plants-hook", "reaches-outside-by-address")))
+    assert [(a["outcome"], a["control"], a["recorded"]) for a in attacks] == [
+        ("blocked", "passed", True),
+        ("private", "passed", True),
+        ("blocked", "passed", True),
+    ]
+    assert code == 0
 
 
 @pytest.mark.slow
