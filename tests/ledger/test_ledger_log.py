@@ -60,13 +60,16 @@ def test_calls_without_a_result_are_closed_on_the_next_start_even_from_an_earlie
         intent = ledger.append([make_entry(7)])[0]
         denied = make_entry(8, body={"decision": {"tier": "deny"}})
         ledger.append([denied, make_entry(9), make_entry(9, EntryKind.RESULT)])
+        asked = [make_entry(n, body={"decision": {"tier": "ask"}}) for n in (10, 11, 12)]
+        ledger.append([*asked, make_entry(11, EntryKind.APPROVAL, body={"answer": "refused"})])
+        approved = ledger.append([make_entry(12, EntryKind.APPROVAL, body={"answer": "approved"})])[0]
         for number in range(100, 200):
             ledger.append([make_entry(number, EntryKind.OBSERVED)])
     with make_ledger() as ledger:
         closed = [r.value for r in ledger.read() if r.value["kind"] == "tool.orphaned"]
-    assert [(value["call"], value["parent"]) for value in closed] == [("c-7", intent.record)]
+    assert [(value["call"], value["parent"]) for value in closed] == [("c-7", intent.record), ("c-12", approved.record)]
     with make_ledger() as ledger:
-        assert kinds(ledger).count("tool.orphaned") == 1
+        assert kinds(ledger).count("tool.orphaned") == 2
 
 
 def test_many_threads_share_flushes_and_every_entry_is_there_once(make_ledger, make_entry):

@@ -110,6 +110,13 @@ class Index:
             return self._size()
         except sqlite3.Error as error:
             raise self._unusable(error) from error
+        except (KeyError, TypeError, ValueError, OverflowError, EOFError) as error:
+            raise LedgerError(
+                "ledger-altered",
+                f"a record cannot be read ({type(error).__name__})",
+                where=self._directory,
+                remedy="run `ringfence ledger verify`, which names the place",
+            ) from error
 
     def search(self, query: Query, *, limit: int = 50) -> Page:
         """One page of what the query finds. Raises LedgerError ``bad-query`` for a text that cannot be searched."""

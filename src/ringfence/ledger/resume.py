@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ringfence.ledger import frame, scan
 from ringfence.ledger.tree import Range, leaf_hash
-from ringfence.model.entry import EntryKind
+from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import LedgerError
 
 
@@ -122,23 +122,30 @@ def _group(group: scan.Group, state: State, wanted: Collection[int], path: str) 
 
 _ROTATED = b'"kind":"%s"' % EntryKind.KEY_ROTATED.value.encode()
 _INTENT = b'"kind":"%s"' % EntryKind.INTENT.value.encode()
-_ENDS = tuple(
-    b'"kind":"%s"' % kind.value.encode() for kind in (EntryKind.RESULT, EntryKind.ORPHANED, EntryKind.APPROVAL)
-)
+_APPROVAL = b'"kind":"%s"' % EntryKind.APPROVAL.value.encode()
+_ENDS = tuple(b'"kind":"%s"' % kind.value.encode() for kind in (EntryKind.RESULT, EntryKind.ORPHANED))
 
 
 def track(open_calls: dict[str, tuple[str, str]], line: bytes, record: str) -> None:
-    """Follow which calls began and have not ended. An intent that was denied ends itself."""
-    if _INTENT in line:
+    """Follow which calls may be running: allowed, or approved by a person, and without a result yet."""
+    if _INTENT in line or _APPROVAL in line:
         value = scan.value_of(line, "")
-        if value.get("kind") == EntryKind.INTENT.value and not _denied(value.get("body")):
+        if _begins(value):
             open_calls[str(value.get("call", record))] = (record, str(value.get("mission", "")))
     elif open_calls and any(mark in line for mark in _ENDS):
         value = scan.value_of(line, "")
-        body = value.get("body")
-        refused = isinstance(body, dict) and body.get("answer") in {"refused", "expired", "withdrawn"}
-        if value.get("kind") != EntryKind.APPROVAL.value or refused:
+        if value.get("kind") in {EntryKind.RESULT.value, EntryKind.ORPHANED.value}:
             open_calls.pop(str(value.get("call", "")), None)
+
+
+def _begins(value: Mapping[str, Json]) -> bool:
+    body = value.get("body")
+    fields = body if isinstance(body, dict) else {}
+    if value.get("kind") == EntryKind.APPROVAL.value:
+        return fields.get("answer") == "approved"
+    decision = fields.get("decision")
+    tier = decision.get("tier") if isinstance(decision, dict) else "allow"
+    return value.get("kind") == EntryKind.INTENT.value and tier == "allow"
 
 
 def _note_rotation(state: State, line: bytes) -> None:
@@ -146,11 +153,6 @@ def _note_rotation(state: State, line: bytes) -> None:
     body = value.get("body")
     if value.get("kind") == EntryKind.KEY_ROTATED.value and isinstance(body, dict):
         state.rotations.append((int(str(body.get("epoch"))), state.size - 1, str(body.get("public"))))
-
-
-def _denied(body: object) -> bool:
-    decision = body.get("decision") if isinstance(body, dict) else None
-    return isinstance(decision, dict) and decision.get("tier") == "deny"
 
 
 def clear_leftovers(directory: str) -> None:
