@@ -162,3 +162,18 @@ def test_a_missing_mission_is_not_made_by_looking(bench):
         bench.tree.look(MissionId("m-none"))
     bench.box("echo x > x")
     assert [c.path for c in bench.tree.changes(bench.tree.look(bench.mission))] == ["x"]
+
+
+def test_a_branch_that_another_worktree_has_checked_out_does_not_move(make_bench, tmp_path):
+    bench = make_bench()
+    origin = bench.root
+    bench.root = linked(bench, tmp_path)
+    bench.tree = Worktree.open(bench.root, str(tmp_path / "state-three"))
+    bench.box("echo n > n; git add n; git commit -qm side; git update-ref refs/heads/main HEAD")
+    asked = bench.tree.bundle_request(bench.layer)
+    bench.box(" ".join(f"'{word}'" for word in asked.argv))
+    report = bench.tree.take_history(bench.layer, bench.rules, now=1)
+    assert names(report.moved) == ["refs/heads/side"]
+    assert names(report.conflicts) == ["refs/heads/main"]
+    assert "main one" in report.conflicts[0].reason
+    assert git(origin, "log", "--format=%s", "main") == "first\n"

@@ -54,9 +54,7 @@ def fresh(make_bench):
     return make
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rounds=scripts)
-def test_the_tree_becomes_what_a_plain_copy_becomes(fresh, rounds):
+def check_equivalence(fresh, rounds):
     bench = fresh()
     plain = bench.root + ".plain"
     shutil.copytree(bench.root, plain, symlinks=True)
@@ -78,10 +76,7 @@ def test_the_tree_becomes_what_a_plain_copy_becomes(fresh, rounds):
     shutil.rmtree(plain)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rounds=scripts, kept=st.sampled_from(["d/", "f/", "a", "d/e/"]), tier=st.sampled_from([Tier.ASK, Tier.DENY]))
-def test_what_the_policy_keeps_back_never_changes_and_the_box_goes_on_seeing_its_own(fresh, rounds, kept, tier):
-    """Paths below ``kept`` stay as they were in the real tree; the next box sees exactly what the last one left."""
+def check_kept_back(fresh, rounds, kept, tier):
     bench = fresh()
     bench.rules.on(kept, tier)
     before = {path: entry for path, entry in bench.snapshot().items() if path.startswith(kept) and entry[1] is not None}
@@ -101,3 +96,35 @@ def test_what_the_policy_keeps_back_never_changes_and_the_box_goes_on_seeing_its
     for path, entry in before.items():
         assert after.get(path) == entry, path
     shutil.rmtree(plain)
+
+
+KEPT = st.sampled_from(["d/", "f/", "a", "d/e/"])
+TIERS = st.sampled_from([Tier.ASK, Tier.DENY])
+OPTIONS = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
+
+
+@settings(max_examples=20, **OPTIONS)
+@given(rounds=scripts)
+def test_the_tree_becomes_what_a_plain_copy_becomes(fresh, rounds):
+    check_equivalence(fresh, rounds)
+
+
+@settings(max_examples=20, **OPTIONS)
+@given(rounds=scripts, kept=KEPT, tier=TIERS)
+def test_what_the_policy_keeps_back_never_changes_and_the_box_goes_on_seeing_its_own(fresh, rounds, kept, tier):
+    """Paths below ``kept`` stay as they were in the real tree; the next box sees exactly what the last one left."""
+    check_kept_back(fresh, rounds, kept, tier)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, **OPTIONS)
+@given(rounds=scripts)
+def test_many_scripts_end_as_in_a_plain_copy(fresh, rounds):
+    check_equivalence(fresh, rounds)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, **OPTIONS)
+@given(rounds=scripts, kept=KEPT, tier=TIERS)
+def test_many_scripts_never_change_what_is_kept_back(fresh, rounds, kept, tier):
+    check_kept_back(fresh, rounds, kept, tier)

@@ -146,3 +146,32 @@ def test_the_real_tree_cannot_be_reached_through_a_link_that_was_there(bench, tm
     report = bench.commit()
     assert not list(outside.iterdir())
     assert report.committed == ()
+
+
+def test_folders_nested_without_end_can_be_removed(bench):
+    bench.box(
+        "python3 - <<'E'\nimport os\nfor n in range(1500):\n    os.mkdir('d'); os.chdir('d')\nopen('f', 'w').close()\n"
+        "os.mkdir('deep-0')\nE\necho f > f"
+    )
+    report = bench.commit()
+    assert bench.read("f") == "f\n"
+    assert any("deeper" in i.reason for i in report.refused)
+    bench.tree.discard(bench.layer)
+    bench.tree.sweep()
+    assert bench.tree.changes(bench.layer) == ()
+    assert not os.path.exists(bench.tree._bin)
+
+
+def test_more_changes_than_anybody_looks_at_are_refused_in_one_line(bench, monkeypatch):
+    from ringfence.sandbox.worktree import tree
+    from ringfence.sandbox.worktree.walk import Walk
+
+    real = tree.Walk
+    monkeypatch.setattr(tree, "Walk", lambda **options: real(**{**options, "limit": 10}))
+    bench.box("for i in $(seq 30); do echo $i > m$i; done")
+    report = bench.commit()
+    assert len(report.committed) == 10
+    assert [i.path for i in report.refused] == ["."]
+    monkeypatch.undo()
+    assert Walk().limit == 100_000
+    assert len(bench.commit().committed) == 20

@@ -58,7 +58,7 @@ class Gate:
         if not self._exchange_layer(changes, done, same):
             self._clean(done, same)
         journal.at_step("cleaned")
-        self._remember(real, {c.path for c in (*done, *same)})
+        self._remember(real, {*done, *same})
         if folder:
             journal.Journal(folder).mark("clean")
         return self._report(judged, done, changes, folder)
@@ -195,8 +195,8 @@ class Gate:
 
     def _exchange_layer(self, changes: list[Change], done: list[Change], same: list[Change]) -> bool:
         """The quick way to clean: when all but ignored and git's own files is settled, a fresh layer takes those over."""
-        settled = {c.path for c in (*done, *same)}
-        stays = [c for c in changes if not _follows(c) and c.path not in settled]
+        settled = {*done, *same}
+        stays = [c for c in changes if not _follows(c) and c not in settled]
         if not settled or self._conflicts or any(not (c.ignored or c.internal) for c in stays):
             return False
         kept = {".git" if c.internal else c.path for c in stays}
@@ -232,12 +232,12 @@ class Gate:
                 os.close(fd)
         layers.expose(self.upper, self.lower, path)
 
-    def _remember(self, real: list[Change], settled: set[str]) -> None:
+    def _remember(self, real: list[Change], settled: set[Change]) -> None:
         """Note how the real tree looked below what stays in the layer, for the day a person commits it by name."""
         old = self.state.bases
         kept = {}
         for change in real:
-            if _follows(change) or change.path in settled or change.path in self._conflicts:
+            if _follows(change) or change in settled or change.path in self._conflicts:
                 continue
             raw = os.fsencode(change.path)
             now = journal.source_identity(self.lower, change.path)

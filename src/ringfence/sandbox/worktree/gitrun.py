@@ -32,6 +32,9 @@ _NEUTRAL = (
     "maintenance.auto=false",
     "receive.autogc=false",
     "advice.detachedHead=false",
+    "core.bigFileThreshold=32m",  # larger objects are streamed, not held in memory
+    "pack.threads=1",
+    "index.threads=1",
 )
 _ENVIRONMENT = {
     "PATH": _PATH,

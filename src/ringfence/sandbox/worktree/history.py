@@ -19,7 +19,7 @@ from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, Ref
 from ringfence.sandbox.worktree.journal import packed_identity
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected
-from ringfence.sandbox.worktree.refs import Move, Refs, Unreadable, layer_refs, moves, real_refs
+from ringfence.sandbox.worktree.refs import Move, Refs, Unreadable, layer_refs, moves, read_head, real_refs
 from ringfence.sandbox.worktree.repository import Repository
 from ringfence.sandbox.worktree.staged_index import move_index
 
@@ -143,6 +143,10 @@ class Taking:
         if base == "moved":
             self._keep_aside(move)
             return
+        other = self._checked_out_elsewhere(move.name)
+        if other:
+            self._keep_aside(move, f"another worktree, {other!r}, has it checked out")
+            return
         git = self._real_git()
         if move.new is None:  # a deleted branch's commits stay reachable
             kept = f"refs/ringfence/{os.path.basename(self.folder)}/deleted/{move.name.removeprefix('refs/')}"
@@ -156,6 +160,15 @@ class Taking:
             self._keep_aside(move, answer.error)
             return
         self._put("moved", item_of(move, Tier.ALLOW, "gate/history", "every path is allowed"))
+
+    def _checked_out_elsewhere(self, name: str) -> str:
+        """The worktree that has this branch checked out, other than this one: moving it would pull the rug from under it."""
+        common, own = self.repository.common, os.path.realpath(self.repository.directory)
+        names = os.listdir(f"{common}/worktrees") if os.path.isdir(f"{common}/worktrees") else []
+        for directory in (common, *(f"{common}/worktrees/{one}" for one in names)):
+            if os.path.realpath(directory) != own and read_head(directory) == name:
+                return os.path.basename(directory) if directory != common else "the main one"
+        return ""
 
     def _real_git(self) -> Git:
         common, directory = self.repository.common, self.repository.directory

@@ -14,6 +14,7 @@ from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
 _BIN = 32
+_DEEP = 48
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 _FRESH = "fresh-upper"
 
@@ -186,27 +187,65 @@ def prune(upper: int, lower: int, paths: Iterable[str]) -> None:
 
 
 def remove_tree(path: str, *, dir_fd: int | None = None) -> None:
-    """Remove a folder and all in it, whatever modes it has; no symbolic link is followed. Absent is fine."""
+    """Remove a folder and all in it, whatever modes and depth it has; no symbolic link is followed. Absent is fine.
+
+    What lies deeper than a few dozen folders is moved up first: a box can nest folders without end, and neither the
+    stack nor the table of descriptors may run out over that.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+        top = _open_for_removal(path, dir_fd)
     except FileNotFoundError:
         return
+    try:
+        while _empty(top, top, 0):
+            pass
+    finally:
+        os.close(top)
+    os.rmdir(path, dir_fd=dir_fd)
+
+
+def _empty(fd: int, top: int, depth: int) -> int:
+    """Remove what is in a folder; gives how many folders were moved up to ``top`` instead."""
+    with os.scandir(fd) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    moved = 0
+    for name, directory in found:
+        if not directory:
+            os.unlink(name, dir_fd=fd)
+            continue
+        inner = _open_for_removal(name, fd)
+        try:
+            if depth >= _DEEP:
+                _move_up(fd, name, top)
+                moved += 1
+                continue
+            moved += _empty(inner, top, depth + 1)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=fd)
+    return moved
+
+
+def _open_for_removal(path: str, dir_fd: int | None) -> int:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, dir_fd=dir_fd)
     except PermissionError:
         os.chmod(path, 0o700, dir_fd=dir_fd)
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        if os.geteuid() and stat.S_IMODE(os.fstat(fd).st_mode) & 0o700 != 0o700:
-            os.fchmod(fd, 0o700)
-        with os.scandir(fd) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-        for name, directory in found:
-            if directory:
-                remove_tree(name, dir_fd=fd)
-            else:
-                os.unlink(name, dir_fd=fd)
-    finally:
-        os.close(fd)
-    os.rmdir(path, dir_fd=dir_fd)
+        fd = os.open(path, flags, dir_fd=dir_fd)
+    if os.geteuid() and stat.S_IMODE(os.fstat(fd).st_mode) & 0o700 != 0o700:
+        os.fchmod(fd, 0o700)
+    return fd
+
+
+def _move_up(fd: int, name: str, top: int) -> None:
+    number = 0
+    while True:
+        try:
+            kernel.rename_at(fd, name, top, f"deep-{number}", kernel.RENAME_NOREPLACE)
+            return
+        except FileExistsError:
+            number += 1
 
 
 def _remove_entry(fd: int, name: str) -> None:

@@ -96,6 +96,20 @@ def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
     return tuple(sorted(found, key=lambda move: move.new is None))
 
 
+def read_head(directory: str) -> str:
+    """What HEAD of a git directory of the person's names; empty where it cannot be read."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return _head(_read(fd, "HEAD"))
+    except Unreadable:
+        return ""
+    finally:
+        os.close(fd)
+
+
 def _packed(data: bytes | None) -> dict[str, str]:
     names: dict[str, str] = {}
     for line in (data or b"").decode("utf-8", "surrogateescape").splitlines():

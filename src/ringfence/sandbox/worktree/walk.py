@@ -18,6 +18,8 @@ from ringfence.sandbox.worktree.tracked import Tracked
 
 MAX_DEPTH = 96
 MAX_PATH = 3800
+MAX_CHANGES = 100_000
+"""A box can make more files than anybody would look at; judging must end in bounded time all the same."""
 _XATTRS = ("user.overlay.", "trusted.overlay.")
 _BARE = {"HEAD", "objects", "refs"}
 
@@ -45,11 +47,17 @@ class Walk:
     tracked: Tracked = field(default_factory=Tracked)
     exclude: Rules = field(default_factory=Rules)
     explicit: Callable[[str], bool] = lambda _path: False
+    limit: int = MAX_CHANGES
 
     def changes(self, upper: int, lower: int) -> Iterator[Change]:
         """Every difference below the two root descriptors, parents before children, in the order of names."""
         rules = (self.exclude, *_rules_of(upper, lower, ""))
-        yield from self._folder(upper, lower, "", rules, 0)
+        for count, change in enumerate(self._folder(upper, lower, "", rules, 0)):
+            if count >= self.limit:
+                what = f"more than {self.limit} changes: the rest was not looked at and stays in the layer"
+                yield Change(path=".", kind=ChangeKind.MODIFIED, node=Node.DIRECTORY, was=Node.DIRECTORY, fault=what)
+                return
+            yield change
 
     def git_changes(self, upper: int, lower: int, *, inside: bool) -> Iterator[Change]:
         """Differences of git's own files, told as ``.git/…``; ``inside``: the descriptors are the worktree's root."""
@@ -111,7 +119,7 @@ class Walk:
         merged = under is not None and stat.S_ISDIR(under.st_mode)
         if under is not None and not merged:
             yield _change(path, info, under)
-        elif under is None or stat.S_IMODE(under.st_mode) != stat.S_IMODE(info.st_mode):
+        else:
             yield _change(path, info, under, implied=under is None and _has_entries(spot.upper, name))
         try:
             fd = kernel.open_directory(spot.upper, name)
