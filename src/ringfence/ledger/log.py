@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from ringfence.ledger import envelope, frame, note, scan, start
 from ringfence.ledger.anchors import configured
@@ -23,13 +23,15 @@ from ringfence.ledger.checkpoint import Checkpointer, Epoch, Epochs
 from ringfence.ledger.personal import PersonalStore
 from ringfence.ledger.resume import State, header_of, track
 from ringfence.ledger.scrub import SecretScrubber, load_key
-from ringfence.ledger.segment import SEGMENT_BYTES, WINDOW_BYTES, Segment
+from ringfence.ledger.segment import Segment
+from ringfence.ledger.settings import Head, Keeper, Scrubber, Settings
 from ringfence.ledger.start import Anchor, unwritable
 from ringfence.ledger.tree import fold
 from ringfence.model.entry import Ack, Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros, Sha256
 
+__all__ = ["Head", "Ledger", "Settings"]
 MAX_GROUP = 512
 MAX_GROUP_BYTES = 1024 * 1024
 WAIT_SECONDS = 10.0
@@ -37,57 +39,6 @@ STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
 STEP_AHEAD = 3_600_000_000
 """Microseconds that it may run ahead of the time since boot."""
-
-
-class Scrubber(Protocol):
-    """Replaces secrets before anything is written."""
-
-    def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
-        """The body with every secret replaced."""
-        ...
-
-    def clean(self, text: str) -> str:
-        """One text with every secret replaced."""
-        ...
-
-
-class Keeper(Protocol):
-    """Keeps personal data apart, erasable, and gives the commitments that enter the record."""
-
-    def keep(self, subject: str, values: Mapping[str, str]) -> Mapping[str, Json]:
-        """Store the values durably; returns one commitment a name."""
-        ...
-
-    def load(self, commit: Mapping[str, Json]) -> str | None:
-        """The value of a commitment, or None where it was erased."""
-        ...
-
-    def has(self, own: str) -> bool:
-        """Whether a subject, given its id, has values."""
-        ...
-
-    def erase(self, own: str) -> bool:
-        """Destroy the values of a subject, given its id."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Sizes and times of one ledger. ``checkpoint_every`` is in microseconds."""
-
-    segment_bytes: int = SEGMENT_BYTES
-    window_bytes: int = WINDOW_BYTES
-    checkpoint_every: Micros = Micros(1_000_000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """Where the log ends: records, hash of the last one, root of the tree."""
-
-    log: str
-    size: int
-    last: Sha256
-    root: bytes
 
 
 @dataclass(slots=True)
