@@ -469,3 +469,36 @@ def test_a_file_named_like_an_option_makes_a_bare_glob_doubtful(policies: dict[s
     (furnished / "--pre=sh").write_text("x\n")
     assert policies["small"].decide(ToolCall.shell("rg x *")).tier.word == "ask"
     assert policies["small"].decide(ToolCall.shell("rg x ./*")).tier.word != "allow"  # link-file leads outside
+
+
+def test_a_link_is_no_other_name_for_a_program(policy_of: Callable[..., Policy], furnished: Path) -> None:
+    (furnished / "tool").symlink_to("/usr/bin/env")
+    (furnished / "own-tool").write_text("true\n")
+    policy = policy_of("commands: {default: ask, allow: [{argv_prefix: ['./**']}], deny: [{argv_prefix: [env]}]}\n")
+    assert policy.decide(ToolCall.shell("./own-tool")).tier.word == "allow"
+    assert policy.decide(ToolCall.shell("./tool")).tier.word == "deny"
+    lenient = policy_of("commands: {default: ask, allow: [{argv_prefix: ['./**']}]}\n")
+    assert lenient.decide(ToolCall.shell("./tool")).tier.word == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "answer"),
+    [
+        # What makes a policy softer is compared exactly, what makes it stricter loosely.
+        ("deny: [{argv_prefix: [frob], unless_args: ['-n']}]", "frob -n", "ask"),
+        ("deny: [{argv_prefix: [frob], unless_args: ['-n']}]", "frob -name", "deny"),
+        ("deny: [{argv_prefix: [frob], unless_args: ['-n']}]", "frob $X", "deny"),
+        ("deny: [{argv_prefix: [frob], any_args: ['-n']}]", "frob -an", "deny"),
+        ("deny: [{argv_prefix: [frob], any_args: ['--force']}]", "frob --forc", "deny"),
+        ("deny: [{argv_prefix: [frob], any_args: ['-n']}]", 'frob "$X"', "deny"),
+        ("allow: [{argv_prefix: [frob], any_args: ['-n']}]", "frob -n", "allow"),
+        ("allow: [{argv_prefix: [frob], any_args: ['-n']}]", "frob -an", "ask"),
+        ("allow: [{argv_prefix: [frob], unless_args: ['-n']}]", "frob -an", "ask"),
+        ("allow: [{argv_prefix: [frob], unless_args: ['-n']}]", "frob", "allow"),
+        ("deny: [{argv_prefix: [frob], when: {cwd: src}}]", "cd src || cd docs; frob", "deny"),
+    ],
+)
+def test_arguments_are_compared_exactly_where_that_is_stricter(
+    policy_of: Callable[..., Policy], judge: Callable[..., str], rule: str, line: str, answer: str
+) -> None:
+    assert judge(policy_of(f"commands:\n  default: ask\n  {rule}\n"), line) == answer

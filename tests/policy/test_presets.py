@@ -104,8 +104,8 @@ python -m pip install left-pad
 uv add left-pad
 npm install left-pad
 npx cowsay hello
+pip install -r requirements.txt left-pad
 uvx something
-npm publish
 gh pr create
 docker run x
 aws s3 ls
@@ -129,6 +129,11 @@ volta install node
 
 DENIED = r"""
 sudo ls
+npm publish
+twine upload dist/x
+rm -rf /
+rm -rf ~
+rm -fr /*
 git push --force origin main
 git push -f
 git push origin +main

@@ -226,3 +226,11 @@ def test_the_digest_covers_scopes_and_trust(policy_of: Callable[..., Policy]) ->
     assert policy_of(text).digest != policy_of(text, trusted=False).digest
     assert policy_of(text).trust_digest == policy_of("# a comment\n" + text, trusted=False).trust_digest
     assert policy_of(text).trust_digest != policy_of(text.replace("ls", "cat")).trust_digest
+
+
+def test_a_narrower_scope_gives_no_new_names_to_what_a_wider_one_allows(tmp_path: Path) -> None:
+    alias = "commands: {aliases: {ls: [evil]}, deny: [{argv_prefix: [cat]}]}\n"
+    policy = merged(tmp_path, (Scope.USER, rules(["ls"], [], [])), (Scope.REPOSITORY, alias))
+    assert tiers_of(policy, "ls", "evil") == [Tier.ALLOW, Tier.DENY]
+    own = merged(tmp_path, (Scope.USER, alias), (Scope.REPOSITORY, rules(["ls"], [], [])))
+    assert tiers_of(own, "evil") == [Tier.ALLOW]

@@ -124,13 +124,13 @@ class Compiled:
         self.by_path: list[Command] = []
         """Rules whose program is a glob over paths (``./scripts/*``)."""
         self.substrings: list[tuple[str, Scope, Place]] = []
-        self.aliases: dict[str, set[str]] = {}
+        self.aliases: dict[str, dict[str, Scope]] = {}
         directories = list(STANDARD_DIRECTORIES)
         for scoped in self.scopes:
             document = scoped.document
             for name, others in document.aliases:
                 for other in others:
-                    self.aliases.setdefault(name, set()).add(other)
+                    self.aliases.setdefault(name, {}).setdefault(other, scoped.scope)
             directories += [path for path in document.toolchains if path not in directories]
             self.substrings += [(rule.text, scoped.scope, place(rule.at)) for rule in document.substrings]
         for scoped in self.scopes:
@@ -151,7 +151,9 @@ class Compiled:
             base = first.rpartition("/")[2]
             by_name.setdefault(base, []).append(command)
             if "/" not in first and first in self.aliases:
-                for other in self.aliases[first]:
+                for other, scope in self.aliases[first].items():
+                    if command.tier is Tier.ALLOW and ORDER.index(scope) > ORDER.index(command.scope):
+                        continue  # a narrower scope gives no new names to what a wider one allows
                     by_name.setdefault(other, []).append(command)
 
     def _tier(self, tier: Tier, scope: Scope, section: str) -> Tier | None:

@@ -12,7 +12,7 @@ class Circumstances:
     """What conditions are judged against. ``None`` is not known: it never holds for an ALLOW, always for DENY and ASK."""
 
     context: Context
-    cwd: str
+    cwd: str | None
     """Where the command runs, relative to the root (``.`` for the root), or absolute where outside it."""
     branches: tuple[str | None, ...] = ()
     """Branches that the command would change elsewhere; empty: the branch checked out."""

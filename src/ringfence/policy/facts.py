@@ -99,6 +99,8 @@ def _resolve(path: str) -> str:
         if part in {"", "."}:
             continue
         if part == "..":
+            # A missing folder that is left again may exist when the command runs: what follows is looked at as if it did.
+            missing = False
             if done:
                 done.pop()
             continue

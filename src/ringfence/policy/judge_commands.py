@@ -117,8 +117,8 @@ class CommandJudge:
         name = command.words[0].text
         base = name.rpartition("/")[2] if "/" in name else name
         rules: Sequence[Command] = self._compiled.by_name.get(base, ())
-        if base is not name and self._compiled.by_path:
-            rules = [*rules, *self._compiled.by_path]
+        if "/" in name:
+            rules = [*rules, *self._compiled.by_path, *self._behind_link(prepared, base)]
         if base == "ringfence" or (base.startswith("python") and prepared.texts[1:3] == ("-m", "ringfence")):
             found += self._own(prepared)
         if not rules:
@@ -151,14 +151,25 @@ class CommandJudge:
             found.append(self.default("default", prepared.joined, f"{why}; no allow rule reaches it", _span(command)))
         return found, allows
 
+    def _behind_link(self, prepared: PreparedCommand, base: str) -> list[Command]:
+        """Deny and ask rules for the program that a path really leads to: a link is no other name for it."""
+        fact = self._index.path(prepared.program or "")
+        name = base if fact is None else fact.real.rpartition("/")[2]
+        if name == base:
+            return []
+        return [rule for rule in self._compiled.by_name.get(name, ()) if rule.tier is not Tier.ALLOW]
+
     def _applies(self, rule: Command, prepared: PreparedCommand, length: int) -> bool:
         strict = rule.tier is not Tier.ALLOW
         written = rule.rule
         if written.unless_args or written.any_args:
             arguments = prepared.arguments(length)
-            if written.unless_args and has_argument(written.unless_args, arguments, unknown=not strict):
+            if written.unless_args and has_argument(written.unless_args, arguments, widens=strict):
                 return False
-            if written.any_args and not has_argument(written.any_args, arguments, unknown=strict):
+            if written.any_args and not (
+                has_argument(written.any_args, arguments, widens=not strict)
+                or (strict and any(word in prepared.values for word in written.any_args))
+            ):
                 return False
         return written.when is None or holds(written.when, self._circumstances(prepared), unknown=strict)
 
@@ -177,7 +188,8 @@ class CommandJudge:
             elif len(texts) > 1 and texts[1] in {"fetch", "pull", "ls-remote"}:
                 operands = [text for text in texts[2:] if text is None or not text.startswith("-")]
                 remote = operands[0] if operands else only_remote(self._context)
-        cwd = relative_place(self._index, prepared.bases[0]) if len(prepared.bases) == 1 and prepared.bases[0] else ""
+        base = prepared.bases[0] if len(prepared.bases) == 1 else None
+        cwd = None if base is None else relative_place(self._index, base)
         return Circumstances(context=self._context, cwd=cwd, branches=branches, remote=remote, own_repository=own)
 
     def _is_program(self, rule: Command, prepared: PreparedCommand) -> bool:
@@ -191,7 +203,8 @@ class CommandJudge:
             if fact is None or fact.kind is not PathKind.DIRECTORY:
                 return False
             real = f"{fact.real.rstrip('/')}/{name.rpartition('/')[2]}"
-            if any(self._is_at(path, real) for path in paths):
+            target = self._index.path(prepared.program or "")
+            if target is not None and any(self._is_at(path, real, target.real) for path in paths):
                 return True
             trusted = fact.real in self._compiled.directories
             return trusted and len(paths) < len(rule.program)
@@ -205,11 +218,13 @@ class CommandJudge:
             within(real_program, folder) for folder in self._compiled.directories
         )
 
-    def _is_at(self, path: str, real: str) -> bool:
-        """Whether a rule's program path, exact or a glob, is where this program lies."""
+    def _is_at(self, path: str, real: str, target: str) -> bool:
+        """Whether a rule's program path, exact or a glob, is where this program lies. A glob covers no link that leads out."""
         if "*" not in path:
             return normal(join(self._index.facts.root, path)) == real
         root = self._index.facts.root
+        if within(real, root) and not within(target, root):
+            return False
         inside = within(real, root) and not path.startswith("/")
         return PathPattern(path).matches(split(real[len(root) :] if inside else real), loose=False) and (
             inside or path.startswith("/")

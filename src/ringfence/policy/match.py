@@ -94,18 +94,23 @@ def has_option(wanted: str, options: Sequence[str]) -> bool:
     return all(letter in together for letter in letters)
 
 
-def has_argument(wanted: Sequence[str], texts: Texts, *, unknown: bool) -> bool:
+def has_argument(wanted: Sequence[str], texts: Texts, *, widens: bool) -> bool:
     """Whether one of the wanted arguments is among a command's, each an exact word, an option or a glob.
 
-    ``unknown`` is the answer where a word's value is not known and could be one of them.
+    ``widens`` says that a yes makes the policy softer: then options are compared exactly, and a word whose value is not
+    known is none of the wanted ones. Otherwise clusters and abbreviations count, and such a word could be any of them.
     """
     known = [text for text in texts if text is not None]
     for argument in wanted:
         if argument in known:
             return True
-        if argument.startswith("-") and not _GLOB.intersection(argument):
-            if has_option(argument, known):
+        if _GLOB.intersection(argument):
+            if any(text_matches((argument,), text) for text in known):
                 return True
-        elif _GLOB.intersection(argument) and any(text_matches((argument,), text) for text in known):
+        elif argument.startswith("-") and _is_option(argument, known, widens=widens):
             return True
-    return unknown and len(known) < len(texts)
+    return not widens and len(known) < len(texts)
+
+
+def _is_option(argument: str, known: Sequence[str], *, widens: bool) -> bool:
+    return any(text.startswith(argument + "=") for text in known) if widens else has_option(argument, known)

@@ -318,6 +318,21 @@ class Policy:
         tiers = {tier for _, _, _, tier in self._compiled.network}
         return not self._compiled.network_off and bool(tiers - {Tier.DENY})
 
+    def inspects(self, host: str, port: int) -> bool:
+        """Whether a rule for this host speaks of methods or paths, so that its requests must be seen to be judged."""
+        return any(
+            (rule.methods or rule.paths)
+            and pattern is not None
+            and pattern.matches(host)
+            and port in (rule.ports or (443,))
+            for rule, pattern, _, _ in self._compiled.network
+        )
+
+    @property
+    def inspects_anything(self) -> bool:
+        """Whether any network rule needs requests to be seen."""
+        return any(rule.methods or rule.paths for rule, _, _, _ in self._compiled.network)
+
     @property
     def network_summary(self) -> str:
         """One line for people: what may be reached."""

@@ -28,20 +28,22 @@ class PreparedCommand(NamedTuple):
     uses: tuple[PathUse, ...]
     redirections: tuple[PathUse, ...]
     program_folder: str | None
+    program: str | None
+    """Absolute path of a program that is named by a path."""
     elsewhere: tuple[str | None, ...] = ()
     """Other directories that it works in, absolute."""
 
     def arguments(self, named: int) -> tuple[str | None, ...]:
-        """The words that a rule's prefix of ``named`` words does not name; values of options are never unknown options."""
+        """The options and operands that a rule's prefix of ``named`` words does not name; no values of options."""
         understood = self.understood
-        front = set(understood.essential[:named]) if understood.essential else set(range(named))
-        return tuple(
-            [
-                ("" if text is None and number in understood.values else text)
-                for number, text in enumerate(self.texts)
-                if number not in front
-            ]
-        )
+        left_out = set(understood.essential[:named]) if understood.essential else set(range(named))
+        left_out |= understood.values
+        return tuple([text for number, text in enumerate(self.texts) if number not in left_out])
+
+    @property
+    def values(self) -> list[str | None]:
+        """The words that are values of options."""
+        return [self.texts[number] for number in self.understood.values]
 
 
 class Prepared(NamedTuple):
@@ -106,9 +108,10 @@ class _Builder:
         bases = self.bases(command.directory)
         whole = " ".join([word.text for word in command.words])
         name = texts[0] if texts else None
-        folder = None
+        folder = program = None
         if name is not None and "/" in name and bases[0] is not None:
             folder = join(bases[0], name.rpartition("/")[0] or "/")
+            program = join(bases[0], name)
         redirections: tuple[PathUse, ...] = ()
         if command.redirections:
             redirections = tuple(use for item in command.redirections for use in self.redirection(item, bases))
@@ -117,7 +120,18 @@ class _Builder:
             elsewhere = tuple(self._in(place, base) for place in understood.elsewhere for base in bases)
         uses = tuple(self._uses(command, understood, bases)) if understood.operands else ()
         return PreparedCommand(
-            command, understood, texts, canonical, whole, show(whole, 200), bases, uses, redirections, folder, elsewhere
+            command,
+            understood,
+            texts,
+            canonical,
+            whole,
+            show(whole, 200),
+            bases,
+            uses,
+            redirections,
+            folder,
+            program,
+            elsewhere,
         )
 
     def redirection(self, redirection: Redirection, bases: tuple[str | None, ...]) -> list[PathUse]:
@@ -189,6 +203,8 @@ def questions_of(prepared: Prepared) -> list[str]:
         found += [use.asked for use in (*command.uses, *command.redirections) if use.asked is not None and not use.glob]
         if command.program_folder is not None:
             found.append(command.program_folder)
+        if command.program is not None:
+            found.append(command.program)
     found += [use.asked for use in prepared.redirections if use.asked is not None]
     return list(dict.fromkeys(found))
 

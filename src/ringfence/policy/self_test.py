@@ -1,7 +1,7 @@
 """``match`` and ``no_match`` examples of a document's rules, checked whenever it loads. Pure."""
 
 from ringfence.model.errors import PolicyError
-from ringfence.model.tier import Scope
+from ringfence.model.tier import Scope, Tier
 from ringfence.policy.compile import Command, place
 from ringfence.policy.document import CommandRule, Document
 from ringfence.policy.match import has_argument, match_prefix
@@ -38,10 +38,11 @@ def _speaks(document: Document, rule: CommandRule, example: str) -> bool:
         length = match_prefix(command, texts, prepared.canonical)
         if not length:
             continue
+        strict = rule.tier is not Tier.ALLOW
         arguments = prepared.arguments(length)
-        if rule.unless_args and has_argument(rule.unless_args, arguments, unknown=False):
+        if rule.unless_args and has_argument(rule.unless_args, arguments, widens=strict):
             continue
-        if rule.any_args and not has_argument(rule.any_args, arguments, unknown=False):
+        if rule.any_args and not has_argument(rule.any_args, arguments, widens=not strict):
             continue
         return True
     return False

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy.document import At, Document, When
 from ringfence.policy.policy import Policy
+from ringfence.policy.presets import load_preset
 from ringfence.policy.yaml_tree import show
 
 
@@ -35,6 +36,14 @@ def _lines(document: Document) -> Iterator[str]:
             yield f"root     {show(root.path)}{_end(None, root.at)}"
     for name, value in document.process.env_set:
         yield f"set      {show(name)}={show(value)}"
+    known = {name for preset in document.extends for name in load_preset(preset).process.env_assign}
+    for name in document.process.env_assign:
+        if name not in known:
+            yield f"assign   {show(name)}"
+    aliased = {pair for preset in document.extends for pair in load_preset(preset).aliases}
+    for name, others in document.aliases:
+        if (name, others) not in aliased:
+            yield f"names    {show(' '.join(others))} count as {show(name)}"
     for folder in document.toolchains:
         yield f"programs {show(folder)}"
 
