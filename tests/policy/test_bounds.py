@@ -46,6 +46,13 @@ def test_a_denied_command_behind_much_padding_is_denied(policy_of: Callable[...,
         assert "commands.deny-1" in {reason.rule for reason in decision.deciding}
 
 
+def test_commands_beyond_the_cap_are_not_allowed_and_still_denied_by_name(policy_of: Callable[..., Policy]) -> None:
+    policy = policy_of(RULES.replace("{allow", "{default: ask, allow"))
+    assert policy.decide(ToolCall.shell("ls; " * 4_000)).tier is Tier.ALLOW
+    assert policy.decide(ToolCall.shell("ls; " * 4_200)).tier is Tier.ASK
+    assert policy.decide(ToolCall.shell("ls; " * 4_200 + "env sudo id")).tier is Tier.DENY
+
+
 def test_more_paths_than_are_looked_at_are_denied(policy_of: Callable[..., Policy]) -> None:
     words = " ".join(f"f{number}" for number in range(MAX_PATHS + 10))
     decision = policy_of(RULES).decide(ToolCall.shell(f"cat {words}"))

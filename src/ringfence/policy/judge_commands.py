@@ -14,7 +14,7 @@ from ringfence.policy.facts_index import FactsIndex, join, normal, within
 from ringfence.policy.globs import PathPattern, split
 from ringfence.policy.match import has_argument, match_prefix
 from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
-from ringfence.policy.prepare import Prepared, PreparedCommand
+from ringfence.policy.prepare import MAX_COMMANDS, Prepared, PreparedCommand
 from ringfence.policy.understanding import Concern
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Assignment, SimpleCommand
@@ -39,8 +39,11 @@ class CommandJudge:
         """The reasons of every command, redirection and assignment of the line, in order; never empty."""
         line = self._prepared.line
         reasons: list[Reason] = []
-        for number in range(len(line.commands)):
-            reasons += self._command(self._prepared.commands[number])
+        for command in self._prepared.commands:
+            reasons += self._skimmed(command) if command.skimmed else self._command(command)
+        if len(line.commands) > MAX_COMMANDS:
+            why = f"the line starts {len(line.commands)} commands; {MAX_COMMANDS} are looked at"
+            reasons.append(self.default("unexplained", f"{len(line.commands)} commands", why))
         for use in self._prepared.redirections:
             reasons += self._paths.judge(use)
         for assignment in line.assignments:
@@ -100,6 +103,12 @@ class CommandJudge:
         reasons += self._directories(prepared)
         reasons += self._paths_of(prepared, allows)
         return reasons
+
+    def _skimmed(self, prepared: PreparedCommand) -> list[Reason]:
+        if not prepared.texts or prepared.texts[0] is None:
+            return []
+        strict = [reason for reason in self._opinion(prepared)[0] if reason.tier is not Tier.ALLOW]
+        return [*strict, *self._written(prepared)]
 
     def _paths_of(self, prepared: PreparedCommand, allows: list[tuple[Command, int]]) -> list[Reason]:
         found: list[Reason] = []

@@ -10,6 +10,9 @@ from ringfence.policy.understanding import NOTHING, Understood, read_argv, read_
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleCommand, Word
 
+MAX_COMMANDS = 4096
+"""Commands of one line that are looked at closely. A line with more is not allowed; deny and ask rules see the rest too."""
+
 _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
 
 
@@ -32,6 +35,8 @@ class PreparedCommand(NamedTuple):
     """Absolute path of a program that is named by a path."""
     elsewhere: tuple[str | None, ...] = ()
     """Other directories that it works in, absolute."""
+    skimmed: bool = False
+    """Beyond the cap of commands: only deny and ask rules look at it."""
 
     def arguments(self, named: int) -> tuple[str | None, ...]:
         """The options and operands that a rule's prefix of ``named`` words does not name; no values of options."""
@@ -69,7 +74,9 @@ def _remembered(request: object, cwd: str, home: str) -> Prepared:
     line = read_line(request.line) if isinstance(request, ShellLine) else read_argv(_argv(request))
     globs: list[str] = []
     builder = _Builder(cwd, home, globs, line)
-    commands = tuple([builder.command(command) for command in line.commands])
+    commands = tuple([builder.command(command) for command in line.commands[:MAX_COMMANDS]])
+    if len(line.commands) > MAX_COMMANDS:
+        commands += tuple([builder.skimmed(command) for command in line.commands[MAX_COMMANDS:]])
     loose: list[PathUse] = []
     if line.redirections:
         directories = line.directories or (Directory(),) * len(line.redirections)
@@ -132,6 +139,14 @@ class _Builder:
             folder,
             program,
             elsewhere,
+        )
+
+    def skimmed(self, command: SimpleCommand) -> PreparedCommand:
+        """A command beyond the cap: its words, and nothing about its arguments."""
+        texts = tuple([None if word.dynamic else word.text for word in command.words])
+        whole = " ".join([word.text for word in command.words])
+        return PreparedCommand(
+            command, NOTHING, texts, texts, whole, show(whole, 200), (self._cwd,), (), (), None, None, skimmed=True
         )
 
     def redirection(self, redirection: Redirection, bases: tuple[str | None, ...]) -> list[PathUse]:

@@ -4,6 +4,7 @@
 operands with an access, concerns that an ALLOW for the program does not cover by itself, hosts.
 """
 
+import re
 from typing import NamedTuple
 
 from ringfence.shell.parse import parse_argv, parse_line
@@ -119,12 +120,25 @@ def _operands(path: PathUse, words: tuple[Word, ...], *, known: bool) -> list[Op
     if not known:
         access = "maybe"
     word = words[path.word] if 0 <= path.word < len(words) else None
-    if path.text is None and word is not None and word.values and path.word > 0 and word.raw == word.text:
+    if path.text is None and word is not None and word.values and path.word > 0 and _is_whole_path(word):
         return [Operand(text=value, access=access, word=path.word, directory=path.directory) for value in word.values]
+    if word is not None and word.values and path.text in word.values and not _is_whole_path(word):
+        return [Operand(None, access, path.word)]
     if path.text is None and path.maybe and known:
         # A plain word of unknown value where only a guess says path: it is judged as a word, by the concerns.
         return []
     return [Operand(path.text, access, path.word, path.glob, path.tilde, path.directory)]
+
+
+_PATH_START = re.compile(r"[\"']?[\w./]*[\"']?\$")
+
+
+def _is_whole_path(word: Word) -> bool:
+    """Whether the word's closed set of values are the paths themselves.
+
+    Not where the path is a part of the word (``--file=$f``, ``if=$f``, ``@$f``), and not where a value would be an option.
+    """
+    return _PATH_START.match(word.raw) is not None and not any(value.startswith("-") for value in word.values)
 
 
 def _joined(word: Word, number: int) -> Operand | None:
