@@ -34,7 +34,7 @@ def timed(words, cwd):
 
 def main():
     ringfence = str(pathlib.Path(sys.executable).with_name("ringfence"))
-    client = str(pathlib.Path(__file__).parent.parent / "src" / "ringfence" / "supervisor" / "client.py")
+    client = str(pathlib.Path(__file__).parent.parent / "src" / "ringfence" / "cli" / "client.py")
     with tempfile.TemporaryDirectory(dir=pathlib.Path(__file__).parent.parent) as folder:
         project = pathlib.Path(folder) / "project"
         project.mkdir()

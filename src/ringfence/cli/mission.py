@@ -22,6 +22,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--agent", default="", help="which agent works on it; `when: {agent: …}` compares with this")
     start.add_argument("--commit", choices=("call", "end", "never"), default="call", help="when the commit gate opens")
     start.add_argument("--until", metavar="SPAN", help="no command runs in it after this: 30m, 4h, 2d")
+    start.add_argument("--learn", metavar="SPAN", help="so long, let pass and log what only a default refuses")
+    start.add_argument(
+        "--host-port",
+        type=int,
+        action="append",
+        default=[],
+        metavar="N",
+        help="a port of this host that boxes may reach",
+    )
+    start.add_argument(
+        "--expose", type=int, action="append", default=[], metavar="N", help="a port of boxes that this host may reach"
+    )
     for name, text in (
         ("list", "every mission"),
         ("show", "one mission"),
@@ -53,6 +65,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         payload["id"] = args.id
     if args.action == "start":
         payload |= {"task": args.task, "agent": args.agent, "commit": args.commit, "until": _until(args.until)}
+        payload |= {"learning_until": _until(args.learn), "host_ports": args.host_port, "inbound": args.expose}
     if args.action == "discard" and not args.paths and not args.all:
         raise _usage("name the paths to drop, or say --all")
     if args.action in {"commit", "discard"}:

@@ -37,9 +37,9 @@ BACKOFF = (0.0, 0.1, 0.5, 2.0, 5.0)
 class Options:
     """What a mission's worker may do, and how long it waits. Milliseconds; counts a second."""
 
-    rate: float = 2000.0
+    rate: float = 1500.0
     """New connections a second of one mission; the excess is reset and counted."""
-    burst: float = 4000.0
+    burst: float = 3000.0
     open_limit: int = 1024
     ask_millis: int = 30_000
     """How long an ASK holds the accepted connection for a person."""
@@ -109,12 +109,15 @@ class Worker:
         approve: Approve | None = None,
         inspects: Callable[[str, int], bool] | None = None,
         clock: Callable[[], Micros] | None = None,
+        placeholders: Mapping[str, str] | None = None,
+        authority: tuple[str, str] | None = None,
     ) -> "Worker":
         """Start a worker over a box's descriptors and return once it serves. Raises BoxError where it does not start.
 
         The descriptors are duplicated: the caller closes its own. ``decide``, ``record`` and ``attribute`` are called in
         the worker's thread, one at a time; ``record`` returns once the line is durable and raises where it is not, and
-        then nothing is allowed. ``approve`` is called in a thread of its own for each ASK.
+        then nothing is allowed. ``approve`` is called in a thread of its own for each ASK. ``placeholders`` (by the name of a
+        credential) and ``authority`` (certificate and key) are given by a caller that had to put them into the box first.
         """
         options = options or Options()
         upstream = resolver or system_upstream()
@@ -132,10 +135,12 @@ class Worker:
             vaults={credential.name: Vault(credential) for credential in credentials},
             grants=frozenset({("host-port", item[0]) for item in options.host_ports}),
         )
-        placeholders = {c.name: placeholder_for(c.name, os.urandom(12).hex()) for c in credentials}
-        authority = (
-            make_authority(mission, dt.datetime.fromtimestamp(time.time(), dt.UTC)) if options.inspection else ("", "")
+        placeholders = dict(
+            placeholders or {c.name: placeholder_for(c.name, os.urandom(12).hex()) for c in credentials}
         )
+        if authority is None and options.inspection:
+            authority = make_authority(mission, dt.datetime.fromtimestamp(time.time(), dt.UTC))
+        authority = authority or ("", "")
         fds = {name: os.dup(fd) for name, fd in descriptors.items()}
         inbound_ports = {}
         for port, box_port in options.inbound:

@@ -1,6 +1,6 @@
 """The thin client: reaches the supervisor, starts it where it is missing, asks one thing. Never runs a command itself.
 
-Runs as ``/abs/python -I -S /abs/.../client.py``: a handful of standard modules, no site packages, no environment.
+A handful of standard modules, nothing of the environment. Hooks start it as ``/abs/python -I -S /abs/.../cli/client.py``.
 Where the supervisor cannot be reached or is not ours, the answer is a fault; there is no way from here to an
 unfenced run.
 """
@@ -8,9 +8,6 @@ unfenced run.
 import _socket
 import os
 import sys
-
-if __package__ in {None, ""}:  # started as a script: this file's own place, never the environment, says where we are
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, PromotionError, RingfenceError
 from ringfence.supervisor import protocol
@@ -221,14 +218,3 @@ def _read_with_limit(descriptor: int, seconds: float) -> bytes:
         if said.startswith(b"ready"):
             return said
     return said
-
-
-def main(words: list[str]) -> int:
-    """The client as a program: ``client.py [--test-root DIR] run …``; hooks start it so."""
-    from ringfence.cli.main import main as command_line
-
-    return command_line(words)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

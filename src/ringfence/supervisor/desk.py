@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ringfence.model.entry import EntryKind
+from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import MissionId
 from ringfence.supervisor import requests
@@ -65,10 +65,18 @@ class Desk:
             policy_digest=policy.digest,
             started=int(self._door.now()),
             until=request.until,
+            learning_until=request.learning_until,
+            host_ports=request.host_ports,
+            inbound=request.inbound,
             commit=commit,
         )
         body = {"action": "start", "root": root, "task": mission.task, "agent": mission.agent, "policy": policy.digest}
-        self._door.note(EntryKind.MISSION, {**body, "by": caller.person.name}, mission=MissionId(mission.id))
+        opened: dict[str, Json] = {
+            "learning_until": mission.learning_until,
+            "host_ports": list(mission.host_ports),
+            "inbound": list(mission.inbound),
+        }
+        self._door.note(EntryKind.MISSION, {**body, **opened, "by": caller.person.name}, mission=MissionId(mission.id))
         self._missions.store(mission)
         return self._shown(mission)
 

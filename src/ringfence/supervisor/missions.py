@@ -58,6 +58,10 @@ class Mission(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     state: State = State.RUNNING
     commit: CommitAt = CommitAt.CALL
     one_call: bool = False
+    learning_until: int = 0
+    """Until then, what only a default refuses on the network is let pass and logged; a person's choice at the start."""
+    host_ports: tuple[int, ...] = ()
+    inbound: tuple[int, ...] = ()
     calls: int = 0
     denied: int = 0
     ended: int = 0

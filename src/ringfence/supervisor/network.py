@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ringfence.egress.record import ConnectionLog
-from ringfence.egress.worker import Options, Worker
+from ringfence.egress.worker import Worker
 from ringfence.model.box import BoxPlan
 from ringfence.model.call import Context
 from ringfence.model.ids import MissionId
@@ -13,30 +13,39 @@ from ringfence.policy.policy import Policy
 from ringfence.sandbox.launcher import Box
 from ringfence.supervisor.attribution import Address, owners
 from ringfence.supervisor.door import Deciding, Door
+from ringfence.supervisor.netsettings import Opening
 
 
 class Network:
     """The network of one box, from its start to its end. A box without any has one too, and it does nothing."""
 
-    def __init__(self, *, door: Door, plan: BoxPlan, policy: Policy, context: Context, ask_millis: int = 0) -> None:
-        """``ask_millis``: how long an ASK waits for a person; nobody can answer yet, so it is refused at once."""
+    def __init__(self, *, door: Door, plan: BoxPlan, policy: Policy, context: Context, opening: Opening) -> None:
+        """``opening`` is what the user's settings and the mission open beside the policy."""
         self._door = door
         self._plan = plan
+        self._policy = policy
+        self._opening = opening
         self._decider = Deciding(door, policy, context)
-        self._ask_millis = ask_millis
         self._worker: Worker | None = None
         self.box: Box | None = None
 
     def connect(self, sockets: Mapping[str, int]) -> None:
         """Start the worker over the box's sockets, before its command starts. Raises BoxError: then the box ends."""
+        if self._plan.network != "captured":
+            return
+        opening = self._opening
         self._worker = Worker.spawn(
             sockets,
             mission=self._plan.mission or MissionId(""),
             decide=self._decider.decide,
             record=self._record,
-            options=Options(ask_millis=self._ask_millis, cwd=self._plan.cwd, call=self._plan.call_id),
+            credentials=opening.credentials,
+            options=replace(opening.options, cwd=self._plan.cwd, call=self._plan.call_id),
             attribute=self._attribute,
+            inspects=self._policy.inspects,
             clock=self._door.now,
+            placeholders=dict(opening.placeholders),
+            authority=opening.authority,
         )
 
     @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import assert_never
 from ringfence import __version__
 from ringfence.ledger import admin
 from ringfence.ledger.log import Ledger
+from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import RingfenceError
@@ -22,6 +23,7 @@ from ringfence.supervisor.caller import Caller, ancestors, environment_class
 from ringfence.supervisor.desk import Desk
 from ringfence.supervisor.door import Door
 from ringfence.supervisor.missions import Missions
+from ringfence.supervisor.netsettings import known_secrets, load_settings
 from ringfence.supervisor.paths import Paths, make_private
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import find_root, read_repository
@@ -58,7 +60,7 @@ class Office:
             launcher=launcher,
             missions=missions,
             readiness=self._readiness,
-            state=paths.state,
+            paths=paths,
             new_id=new_id,
         )
         self._over = threading.Event()
@@ -73,6 +75,9 @@ class Office:
             make_private(folder)
         ledger = Ledger.open(paths.ledger, clock=_now)
         try:
+            secrets_known = known_secrets(load_settings(paths))
+            if secrets_known:
+                ledger.use_secrets(SecretScrubber(load_key(paths.ledger), values=secrets_known))
             door = Door(
                 paths=paths,
                 recorder=ledger,
@@ -119,7 +124,8 @@ class Office:
                 self._door.trust_policy(request.root, Sha256(request.digest), caller.person, withdraw=request.withdraw)
                 return {"trusted": request.digest}
             case requests.Mission():
-                if request.action not in {"list", "show", "diff", "start"}:
+                opens = bool(request.learning_until or request.host_ports or request.inbound)
+                if opens or request.action not in {"list", "show", "diff", "start"}:
                     self.allow_control(caller, f"mission {request.action}")
                 return self._desk.answer(request, caller)
             case requests.LedgerVerb():

@@ -62,6 +62,9 @@ class Mission(_Request, tag="mission"):
     commit: str = "call"
     paths: tuple[str, ...] = ()
     until: int = 0
+    learning_until: int = 0
+    host_ports: tuple[int, ...] = ()
+    inbound: tuple[int, ...] = ()
 
 
 class LedgerVerb(_Request, tag="ledger"):

@@ -24,7 +24,7 @@ from ringfence.model.ids import CallId, Micros, MissionId, Sha256
 from ringfence.model.person import Person
 from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
-from ringfence.sandbox.facts import HostFacts
+from ringfence.sandbox.facts import HostFacts, box_home
 from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.launcher import Box, Launcher
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
@@ -35,8 +35,10 @@ from ringfence.supervisor.door import Deciding, Door, Judged
 from ringfence.supervisor.hidden import Hidden
 from ringfence.supervisor.later import Later
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
+from ringfence.supervisor.netsettings import Opening, load_settings, opening_for
 from ringfence.supervisor.network import Network
 from ringfence.supervisor.passed import Passed
+from ringfence.supervisor.paths import Paths
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
 
@@ -65,15 +67,16 @@ class Runner:
         launcher: Launcher,
         missions: Missions,
         readiness: Readiness,
-        state: str,
+        paths: Paths,
         new_id: Callable[[], str],
     ) -> None:
-        """``state`` is the state directory; layers and journals live below it."""
+        """Layers and journals live below the state directory of ``paths``."""
         self._door = door
         self._launcher = launcher
         self._missions = missions
         self._readiness = readiness
-        self._state = state
+        self._paths = paths
+        self._state = paths.state
         self._new_id = new_id
         self._hidden = Hidden()
         self._later = Later()
@@ -161,8 +164,9 @@ class Runner:
             tree = self._worktree(job.policy)
             if job.mission.one_call:  # so that what a crash leaves of it can be found, shown and discarded
                 self._missions.store(_pinned(job), durable=False)
-            plan = self._plan(job, judged, self._view(tree, job))
-            network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context)
+            opening = self._opening(job)
+            plan = self._plan(job, judged, self._view(tree, job), opening)
+            network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context, opening=opening)
             execution = self._carry_out(plan, tree, caller, output, network)
         except RingfenceError as error:
             self._note_result(job, judged, record.fault_body(error.code, error.what))
@@ -183,10 +187,18 @@ class Runner:
         masked, replaced = self._hidden.of(job.policy)
         return replace(layer, middle=f"{os.path.dirname(layer.upper)}/middle", masked=masked, replaced=replaced)
 
-    def _plan(self, job: Job, judged: Judged, layer: Layer) -> BoxPlan:
+    def _opening(self, job: Job) -> Opening:
+        """What the user's settings and the mission open; nothing for a box without a network."""
+        if not _networked(job):
+            return Opening()
+        home = box_home(self._facts(job.policy).home)
+        settings = load_settings(self._paths)
+        return opening_for(settings, job.policy, job.mission, home=home, now=self._door.now(), noise=self._new_id())
+
+    def _plan(self, job: Job, judged: Judged, layer: Layer, opening: Opening) -> BoxPlan:
         passed, _, pairs = job.policy.environment
         request = job.request
-        return plan_box(
+        plan = plan_box(
             call_id=judged.call.id,
             argv=("/bin/bash", "-c", request.line) if request.line is not None else tuple(request.argv or ()),
             cwd=job.call.cwd,
@@ -196,15 +208,19 @@ class Runner:
             mission=MissionId(job.mission.id),
             caller_env=request.env,
             env_pass=passed,
-            env_set=dict(pairs),
+            env_set={**dict(pairs), **dict(opening.environment)},
+            endpoints=opening.endpoints,
+            host_ports=opening.host_ports,
+            inbound=opening.inbound,
             run_id=job.mission.id,
             git_sha=job.repository.head or "",
-            network="captured" if job.policy.reaches_network else "none",
+            network="captured" if _networked(job) else "none",
             pty=request.interactive,
             size=(request.rows, request.columns),
             decoy_seed=judged.intent.record,
             umask=request.umask,
         )
+        return replace(plan, mounts=(*plan.mounts, *opening.mounts))
 
     def _facts(self, policy: Policy) -> HostFacts:
         """Facts of the host for this policy, looked up anew every half minute: toolchains come and go with people."""
@@ -359,6 +375,11 @@ class Runner:
         policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)
         tree = self._worktree(policy)
         return tree, tree.layer(MissionId(mission.id)), policy
+
+
+def _networked(job: Job) -> bool:
+    mission = job.mission
+    return job.policy.reaches_network or bool(mission.learning_until or mission.host_ports or mission.inbound)
 
 
 def _id(mission: Mission) -> MissionId:

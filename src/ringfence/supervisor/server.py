@@ -28,9 +28,10 @@ REQUEST_SECONDS = 10.0
 class Server:
     """Accepts connections and hands each request to the office."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: Office, launcher: Launcher) -> None:
         """Use ``open``."""
         self._office = office
+        self._launcher = os.pidfd_open(launcher.pid)
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._stopping = threading.Event()
         self._active = 0
@@ -40,7 +41,7 @@ class Server:
     @classmethod
     def open(cls, paths: Paths, launcher: Launcher) -> "Server":
         """Open the ledger, finish what a crash left, be ready. Raises when any of it fails: then nothing is served."""
-        return cls(Office.open(paths, launcher))
+        return cls(Office.open(paths, launcher), launcher)
 
     def stop(self) -> None:
         """End the serving loop soon. Safe in a signal handler."""
@@ -48,10 +49,16 @@ class Server:
         os.write(self._wake_write, b"x")
 
     def serve(self, listener: socket.socket, *, idle_seconds: float) -> None:
-        """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs."""
+        """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs.
+
+        Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew.
+        """
         listener.setblocking(False)
         while not self._stopping.is_set():
-            readable, _, _ = select.select([listener.fileno(), self._wake_read], [], [], 30.0)
+            readable, _, _ = select.select([listener.fileno(), self._wake_read, self._launcher], [], [], 30.0)
+            if self._launcher in readable:
+                print("the launcher ended; so does the supervisor", file=sys.stderr, flush=True)
+                return
             if listener.fileno() in readable:
                 self._accept(listener)
             elif self._idle_for() > idle_seconds:
