@@ -3,10 +3,13 @@
 import multiprocessing
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
 from ringfence.ledger import scan
+from ringfence.ledger.verdict import Verdict
+from ringfence.ledger.verify import verify
 from ringfence.model.entry import Entry, EntryKind
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
@@ -173,3 +176,73 @@ def test_nothing_is_appended_after_close_or_in_a_forked_child(make_ledger, make_
     with pytest.raises(LedgerError) as refused:
         ledger.append([Entry(kind=EntryKind.SMOKE, time=Micros(10**15))])
     assert refused.value.code == "ledger-closed"
+
+
+def test_a_disk_that_hangs_holds_up_nobody_for_ever_and_the_turn_is_never_lost(make_ledger, make_entry, monkeypatch):
+    monkeypatch.setattr("ringfence.ledger.log.WAIT_SECONDS", 0.3)
+    with make_ledger() as ledger:
+        entered, free, real = threading.Event(), threading.Event(), os.fdatasync
+        monkeypatch.setattr(
+            "ringfence.ledger.segment.os.fdatasync", lambda fd: (entered.set(), free.wait(60), real(fd))
+        )
+        first = threading.Thread(target=ledger.append, args=([make_entry(1, EntryKind.OBSERVED)],))
+        first.start()
+        assert entered.wait(30)
+        codes = []
+
+        def wait(number: int) -> None:
+            try:
+                ledger.append([make_entry(number, EntryKind.OBSERVED)])
+            except LedgerError as error:
+                codes.append(error.code)
+
+        waiting = [threading.Thread(target=wait, args=(number,)) for number in (2, 3, 4)]
+        for thread in waiting:
+            thread.start()
+        for thread in waiting:
+            thread.join(20)
+        assert codes == ["ledger-slow"] * 3
+        free.set()
+        first.join(60)
+        monkeypatch.undo()
+        ledger.append([make_entry(5, EntryKind.OBSERVED)])
+        assert [r.value["body"]["n"] for r in ledger.read(1)] == [1, 5]
+
+
+def test_keys_change_while_others_append(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        stop = threading.Event()
+
+        def work(client: int) -> None:
+            number = client * 10_000
+            while not stop.is_set():
+                ledger.append([make_entry(number, EntryKind.OBSERVED)])
+                number += 1
+
+        threads = [threading.Thread(target=work, args=(client,)) for client in range(4)]
+        for thread in threads:
+            thread.start()
+        epochs = [ledger.rotate_key() for _ in range(5)]
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+        assert epochs == [2, 3, 4, 5, 6]
+        seqs = [r.seq for r in ledger.read()]
+        assert seqs == list(range(ledger.head.size))
+    assert verify(ledger.directory, now=Micros(10**15)).verdict is Verdict.NO_ANCHOR
+
+
+def test_a_stored_head_that_is_not_ours_stops_the_ledger(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, EntryKind.OBSERVED)])
+    path = Path(ledger.directory, "checkpoint")
+    text = path.read_text()
+    path.write_text(text[:-10] + ("AAAA" if text[-10:-6] != "AAAA" else "BBBB") + text[-6:])
+    again = make_ledger()
+    with pytest.raises(LedgerError) as refused:
+        again.checkpoint()
+    assert refused.value.code == "ledger-altered"
+    with pytest.raises(LedgerError):
+        again.close()
+    path.write_text(text)
+    make_ledger().close()

@@ -12,7 +12,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +20,7 @@ from ringfence.ledger.anchors import configured
 from ringfence.ledger.apart import contents_apart, fit
 from ringfence.ledger.checkpoint import Checkpointer, Epoch, Epochs
 from ringfence.ledger.personal import PersonalStore
+from ringfence.ledger.request import Request, bytes_of
 from ringfence.ledger.resume import State, header_of, track
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.ledger.segment import Segment
@@ -39,18 +39,6 @@ STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
 STEP_AHEAD = 3_600_000_000
 """Microseconds that it may run ahead of the time since boot."""
-
-
-@dataclass(slots=True)
-class _Request:
-    prepared: list[tuple[bytes, int, EntryKind]]
-    wake: threading.Lock = field(default_factory=threading.Lock)
-    acks: list[Ack] | None = None
-    error: LedgerError | None = None
-
-    @property
-    def done(self) -> bool:
-        return self.acks is not None or self.error is not None
 
 
 class Ledger:
@@ -75,7 +63,7 @@ class Ledger:
         self._secrets, self._keeper, self._lock = secrets, keeper or PersonalStore(directory), lock
         self._mutex = threading.Lock()
         self._scrubbing = threading.Lock()
-        self._queue: list[_Request] = []
+        self._queue: list[Request] = []
         self._leading = False
         self._failure: LedgerError | None = None
         self._pid = os.getpid()
@@ -171,23 +159,20 @@ class Ledger:
         """
         if os.getpid() != self._pid:
             raise LedgerError("ledger-closed", "a forked process cannot append to its parent's ledger")
-        request = _Request([self._prepare(entry) for entry in entries])
+        request = Request([self._prepare(entry) for entry in entries])
         if not request.prepared:
             return ()
         request.wake.acquire()
         with self._mutex:
             if self._failure is not None:
                 raise self._failure
+            if isinstance(self._checkpointer.failure, LedgerError):  # the head cannot be signed: altered, or a key lost
+                raise self._checkpointer.failure
             self._queue.append(request)
             lead = not self._leading
             self._leading = True
         if not lead and not request.wake.acquire(timeout=WAIT_SECONDS):
-            raise LedgerError(
-                "ledger-slow",
-                f"no entry became durable within {WAIT_SECONDS:.0f} s",
-                where=self.directory,
-                remedy="look at the disk; nothing was run",
-            )
+            self._give_up(request)
         if not request.done:
             self._lead(request)
         if request.error is not None:
@@ -230,7 +215,7 @@ class Ledger:
                 raise self._failure
             now = self._clock()
             turn = self._checkpointer.prepare_rotation(self._state.size, now)
-            request = _Request([self._prepare(turn.entry)])
+            request = Request([self._prepare(turn.entry)])
             self._write([request])
             if request.error is not None:
                 raise request.error
@@ -254,21 +239,38 @@ class Ledger:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Be the sequencer, with nothing being written."""
-        turn = _Request([])
+        turn = Request([])
         turn.wake.acquire()
         with self._mutex:
             wait = self._leading
             self._leading = True
             if wait:
-                self._queue.insert(0, turn)
+                self._queue.append(turn)
         if wait and not turn.wake.acquire(timeout=WAIT_SECONDS):
-            raise LedgerError("ledger-slow", "the disk holds the ledger up", where=self.directory)
+            self._give_up(turn)
         with self._mutex:
             self._queue = [request for request in self._queue if request is not turn]
         try:
             yield
         finally:
             self._pass_on()
+
+    def _give_up(self, request: Request) -> None:
+        """Leave the queue after waiting too long, unless the turn came meanwhile. Raises ``ledger-slow``.
+
+        A request that is being written may yet become durable: nothing runs on its account either way.
+        """
+        with self._mutex:
+            if request.done or request.wake.acquire(blocking=False):
+                return
+            if request in self._queue:
+                self._queue.remove(request)
+        raise LedgerError(
+            "ledger-slow",
+            f"no entry became durable within {WAIT_SECONDS:.0f} s",
+            where=self.directory,
+            remedy="look at the disk; nothing was run",
+        )
 
     def _pass_on(self) -> None:
         """Wake the next that waits, to be the sequencer; with nobody waiting there is none."""
@@ -301,7 +303,7 @@ class Ledger:
                 self._secrets = SecretScrubber(load_key(self.directory))
             return self._secrets
 
-    def _lead(self, own: _Request) -> None:
+    def _lead(self, own: Request) -> None:
         with self._mutex:
             batch = self._take()
         try:
@@ -321,9 +323,11 @@ class Ledger:
                 if request is not own:
                     request.wake.release()
 
-    def _take(self) -> list[_Request]:
+    def _take(self) -> list[Request]:
         count = entries = total = 0
         for request in self._queue:
+            if not request.prepared:  # somebody waits to be alone: what came later comes after
+                break
             entries += len(request.prepared)
             total += sum(len(prepared) for prepared, _, _ in request.prepared)
             if count and (entries > MAX_GROUP or total > MAX_GROUP_BYTES):
@@ -332,17 +336,17 @@ class Ledger:
         batch, self._queue = self._queue[:count], self._queue[count:]
         return batch
 
-    def _refuse(self, batch: Sequence[_Request], error: LedgerError) -> None:
+    def _refuse(self, batch: Sequence[Request], error: LedgerError) -> None:
         for request in batch:
             if not request.done:
                 request.error = error
 
-    def _commit(self, batch: list[_Request]) -> None:
+    def _commit(self, batch: list[Request]) -> None:
         if self._failure is not None:
             raise self._failure
         self._write(self._note_step(batch))
 
-    def _write(self, batch: list[_Request]) -> None:
+    def _write(self, batch: list[Request]) -> None:
         batch = self._admit(batch)
         if not batch:
             return
@@ -358,7 +362,7 @@ class Ledger:
             raise
         self._advance(batch, lines, acks)
 
-    def _note_step(self, batch: list[_Request]) -> list[_Request]:
+    def _note_step(self, batch: list[Request]) -> list[Request]:
         """Put an entry first where the clock went back, or ahead of the time since boot: retention must know."""
         now, boot = self._clock(), time.clock_gettime(time.CLOCK_BOOTTIME)
         back = self._seen - now
@@ -367,11 +371,11 @@ class Ledger:
         if back <= STEP and ahead <= STEP_AHEAD:
             return batch
         body: dict[str, Json] = {"back_us": back} if back > 0 else {"ahead_us": ahead}
-        return [_Request([self._prepare(Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body=body))]), *batch]
+        return [Request([self._prepare(Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body=body))]), *batch]
 
-    def _admit(self, batch: list[_Request]) -> list[_Request]:
+    def _admit(self, batch: list[Request]) -> list[Request]:
         """Make sure that there is room. Where the disk is full, new intents are refused and the reserve is for the rest."""
-        need = _bytes(batch)
+        need = bytes_of(batch)
         try:
             if self._segment.offset + need > self._settings.segment_bytes and self._state.size > self._segment.first:
                 self._roll()
@@ -383,10 +387,10 @@ class Ledger:
             return self._ration(batch)
         return batch
 
-    def _ration(self, batch: list[_Request]) -> list[_Request]:
+    def _ration(self, batch: list[Request]) -> list[Request]:
         intents = [r for r in batch if any(kind is EntryKind.INTENT for _, _, kind in r.prepared)]
         rest = [r for r in batch if r not in intents]
-        if _bytes(rest) > self._segment.room:
+        if bytes_of(rest) > self._segment.room:
             intents, rest = batch, []
         self._refuse(
             intents,
@@ -407,7 +411,7 @@ class Ledger:
         sealed.seal()
         start.forget_carried(self.directory, state.size)
 
-    def _chain(self, batch: Sequence[_Request]) -> tuple[list[bytes], list[list[Ack]]]:
+    def _chain(self, batch: Sequence[Request]) -> tuple[list[bytes], list[list[Ack]]]:
         prev, seq = self._state.prev, self._state.size
         lines: list[bytes] = []
         acks: list[list[Ack]] = []
@@ -422,7 +426,7 @@ class Ledger:
             acks.append(own)
         return lines, acks
 
-    def _advance(self, batch: Sequence[_Request], lines: Sequence[bytes], acks: Sequence[list[Ack]]) -> None:
+    def _advance(self, batch: Sequence[Request], lines: Sequence[bytes], acks: Sequence[list[Ack]]) -> None:
         state = self._state
         for own in acks:
             for ack in own:
@@ -435,8 +439,3 @@ class Ledger:
         for request, own in zip(batch, acks, strict=True):
             request.acks = own
         self._checkpointer.notice()
-
-
-def _bytes(batch: Sequence[_Request]) -> int:
-    """At most how many bytes a batch takes as a group."""
-    return sum(len(prepared) + 160 for request in batch for prepared, _, _ in request.prepared) + 100
