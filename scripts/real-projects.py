@@ -31,6 +31,7 @@ process: {{max_runtime_ms: 600000, max_output_bytes: 4194304, max_memory_bytes: 
 commands:
   allow:
     - argv_prefix: {argv}
+  toolchains: {toolchains}
 files:
   read: {{allow: ["**"]}}
   write: {{allow: ["**"]}}
@@ -89,21 +90,14 @@ PROJECTS = (
     Project(
         name="zlib",
         source="apt",
-        prepare=(("sh", "./configure"),),
+        prepare=(("sh", "./configure"), ("make", "test")),
         test=("make", "test"),
         result=r"(\*\*\* zlib.*OK \*\*\*|FAILED)",
     ),
     Project(
         name="rust-fnv",
         source="apt",
-        prepare=(),
-        test=("cargo", "test", "--offline", "--quiet"),
-        result=r"(test result: \w+\. \d+ passed; \d+ failed)",
-    ),
-    Project(
-        name="rust-semver",
-        source="apt",
-        prepare=(),
+        prepare=(("cargo", "test", "--offline", "--quiet", "--no-run"),),
         test=("cargo", "test", "--offline", "--quiet"),
         result=r"(test result: \w+\. \d+ passed; \d+ failed)",
     ),
@@ -169,7 +163,8 @@ def apt_source(name, drop):
         f"Dir::State::Lists={drop}/lists",
     ]
     run(["apt-get", "update", "-qq", *options])
-    run(["apt-get", "source", "-qq", "--download-only", *options, name], cwd=drop)
+    words = ["apt-get", "source", "-qq", "--download-only", *options, name]
+    subprocess.run(words, cwd=drop, check=False, capture_output=True, timeout=300)  # only the upstream archive counts
     for path in glob.glob(f"{drop}/*.debian.tar.*") + glob.glob(f"{drop}/*.dsc"):
         os.unlink(path)
     for path in (parts, f"{drop}/lists"):
@@ -181,10 +176,10 @@ def make_ready(project, target):
     if os.path.isdir(f"{target}/.git"):
         return
     for words in project.prepare:
-        run(list(words), cwd=target)
+        run(list(words), cwd=target, env=environment())
     argv = "[" + ", ".join(f'"{word}"' for word in project.test) + "]"
     with open(f"{target}/sandbox_policy.yaml", "w", encoding="utf-8") as file:
-        file.write(POLICY.format(argv=argv))
+        file.write(POLICY.format(argv=argv, toolchains=toolchains()))
     with open(f"{target}/.gitignore", "a", encoding="utf-8") as file:
         file.write("\n.venv/\nnode_modules/\ntarget/\n")
     who = ["-c", "user.name=Person", "-c", "user.email=person@example.org"]
@@ -201,10 +196,16 @@ def run(words, **more):
     return done.stdout
 
 
+def toolchains():
+    """The folders of toolchains that are not on the system's PATH: what a policy names to have them in the box."""
+    if shutil.which("cargo", path=PATH) or not shutil.which("rustup"):
+        return []
+    return [os.path.dirname(run(["rustup", "which", "cargo"]).strip())]
+
+
 def environment():
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "USER") if name in os.environ}
-    cargo = os.path.dirname(shutil.which("cargo") or "")
-    return {**kept, "PATH": ":".join(filter(None, (cargo, PATH)))}
+    return {**kept, "PATH": ":".join((*toolchains(), PATH))}
 
 
 def test(project, target, fence):
