@@ -50,7 +50,7 @@ class Mount:
     """One thing in the box's view.
 
     ``kind`` is ``ro`` or ``rw`` (``source`` on the host), ``tmpfs`` (``size`` in bytes), ``file`` (``content`` given),
-    ``decoy`` (a file whose opening is a violation), ``link`` (to ``source``), ``dir``, ``proc``, or ``hidden``.
+    ``decoy`` (a file whose opening is a violation), ``watched`` (one whose opening is recorded), ``link`` (to ``source``), ``dir``, ``proc``, or ``hidden``.
     """
 
     kind: str
@@ -125,7 +125,7 @@ class Observation:
     """Something seen happening in a box, by the kernel or from outside, never by the agent's word."""
 
     kind: str
-    """``exec``, ``refused-syscall``, ``decoy``, ``limit``, ``floor``, ``egress``."""
+    """``exec``, ``refused-syscall``, ``decoy``, ``credential-read``, ``limit``, ``floor``, ``egress``."""
     detail: str
     count: int = 1
     violation: bool = False

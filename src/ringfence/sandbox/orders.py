@@ -7,6 +7,9 @@ from ringfence.model.box import BoxPlan, Layer, Mount
 from ringfence.model.errors import BoxError
 
 Step = tuple[Any, ...]
+HOME_FILES = frozenset({"file", "decoy", "watched"})
+SEEN_AS = {"decoy": "decoy", "watched": "credential-read"}
+"""Kind of mount to the kind of observation that opening it becomes."""
 
 
 def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
     late: list[Mount] = []
     early: list[Mount] = []
     for mount in plan.mounts:
-        (late if mount.kind in {"file", "decoy"} and _inside(mount.target, (plan.home,)) else early).append(mount)
+        (late if mount.kind in HOME_FILES and _inside(mount.target, (plan.home,)) else early).append(mount)
     overlays = (plan.layer, *plan.layer.beside) if plan.layer is not None else ()
     unsafe = (plan.home, *(overlay.target for overlay in overlays))
     for mount in early:
@@ -44,7 +47,7 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
         "env": [(_bytes(name), _bytes(value)) for name, value in plan.env],
         "cwd": _bytes(plan.cwd),
         "steps": steps,
-        "late": [(_bytes(m.target), m.content, m.mode, m.kind == "decoy") for m in late],
+        "late": [(_bytes(m.target), m.content, m.mode, SEEN_AS.get(m.kind, "")) for m in late],
         "writable": [_bytes(path) for path in writable],
         "user": plan.user,
         "map_user": not root and not mapped,

@@ -35,8 +35,20 @@ DECOYS = (
     (".config/gcloud/application_default_credentials.json", '{{"type": "authorized_user", "refresh_token": "{}"}}\n'),
     (".git-credentials", "https://decoy:{}@git.example.org\n"),
     (".pypirc", "[pypi]\nusername = __token__\npassword = {}\n"),
+    (".gnupg/private-keys-v1.d/decoy.key", "(private-key {})\n"),
+    (".mozilla/firefox/default/logins.json", '{{"logins": [], "seed": "{}"}}\n'),
+    (".config/google-chrome/Default/Login Data", "{}\n"),
 )
 """Credentials that are worth nothing, where a thief looks first and ordinary tools do not look unasked."""
+QUIET_DECOYS = (
+    (".netrc", "# machine git.example.org login decoy password {}\n"),
+    (".npmrc", "; //registry.example.org/:_authToken={}\n"),
+    (".docker/config.json", "{{}}\n"),
+    (".config/gh/hosts.yml", "# git.example.org: {{oauth_token: {}}}\n"),
+    (".bash_history", "ls\n"),
+    (".claude/.credentials.json", "{{}}\n"),
+)
+"""Files that ordinary programs open too, so opening one is recorded and no more; they change nothing for those programs."""
 GIT_SETTINGS = (
     "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
     "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
@@ -219,4 +231,9 @@ def _home(home: str, limits: Limits, upper: str, identity: tuple[str, str], seed
         Mount(kind="decoy", target=f"{home}/{path}", content=text.format(seed or "decoy").encode(), mode=0o600)
         for path, text in DECOYS
     )
-    return (folder, Mount(kind="file", target=f"{home}/.gitconfig", content=git.encode(), mode=0o644), *decoys)
+    watched = (
+        Mount(kind="watched", target=f"{home}/{path}", content=text.format(seed or "decoy").encode(), mode=0o600)
+        for path, text in QUIET_DECOYS
+    )
+    own = Mount(kind="file", target=f"{home}/.gitconfig", content=git.encode(), mode=0o644)
+    return (folder, own, *decoys, *watched)

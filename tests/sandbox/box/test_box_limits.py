@@ -170,3 +170,18 @@ def test_a_paused_box_can_be_killed(bench):
     running.box.pause()
     running.box.kill("terminated while paused")
     assert running.finish(10).execution.ended_by == "terminated while paused"
+
+
+def test_time_spent_paused_is_not_the_commands(bench):
+    running = bench.begin(bench.plan("sleep", "1", limits=Limits(runtime=Millis(1600))))
+    running.box.pause()
+    time.sleep(2.2)
+    running.box.resume()
+    assert (running.finish().execution.exit, running.box.wait().ended_by) == (0, "")
+    running = bench.begin(bench.plan("sleep", "30", limits=Limits(runtime=Millis(600))))
+    running.box.pause()
+    time.sleep(0.8)
+    running.box.resume()
+    ran = running.finish()
+    assert ran.execution.ended_by == "runtime, 600 ms"
+    assert ran.execution.duration > 1_200_000

@@ -200,3 +200,9 @@ def test_ordinary_tools_work(bench, tool):
     ran = bench.sh(TOOLS[tool])
     assert (ran.execution.exit, ran.err) == (0, b""), ran
     assert ran.out.split()[0] in {b"agent", b"3", b"built", b"made"}
+
+
+def test_files_that_ordinary_tools_open_too_are_recorded_and_no_violation(bench):
+    ran = bench.sh("cat ~/.netrc ~/.npmrc > /dev/null; grep -c . /proc/keys")
+    seen = {o.detail: o.violation for o in ran.execution.observations if o.kind == "credential-read"}
+    assert seen == {"/home/agent/.netrc": False, "/home/agent/.npmrc": False}

@@ -59,6 +59,7 @@ def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: 
             map_self(*mapped)
         for procs in groups:
             _write(procs, b"0")
+        _leave_keyring()
         network.begin()
         socket.sethostname("box")
         order = _wait_for_order(box)
@@ -140,6 +141,15 @@ def map_self(uid: int, gid: int) -> None:
         os.close(file)
 
 
+def _leave_keyring() -> None:
+    """The session keyring of whoever started the supervisor is not the box's: a new, empty one takes its place."""
+    try:
+        kernel.keyctl(1, None)
+    except OSError as fault:
+        if fault.errno != errno.ENOSYS:
+            raise  # a kernel without keys has none to leave
+
+
 def _sysctl(name: str, value: bytes) -> None:
     _write(f"/proc/sys/{name}", value)
 
@@ -198,21 +208,21 @@ def _drop_capabilities() -> None:
     kernel.capset(version_3, bytes(24))
 
 
-def _own_files(late: list[tuple[bytes, bytes, int, bool]], watcher: int) -> list[tuple[int, str]]:
+def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> list[tuple[int, str, str]]:
     """Write files into folders the box may have filled before; gives the watches on the decoys among them.
 
     Done without any privilege: a link planted there in an earlier mission leads nowhere this user could not go anyway.
     """
     watches = []
-    for path, content, mode, decoy in late:
+    for path, content, mode, kind in late:
         try:
             if not os.path.lexists(path):
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
                 file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
                 os.write(file, content)
                 os.close(file)
-            if decoy:
-                watches.append((kernel.inotify_add_watch(watcher, path, WATCHED), os.fsdecode(path)))
+            if kind:
+                watches.append((kernel.inotify_add_watch(watcher, path, WATCHED), kind, os.fsdecode(path)))
         except OSError:
             continue  # the home is the agent's own: what it blocked there it lost, nothing else
     return watches

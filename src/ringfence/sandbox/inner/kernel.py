@@ -45,8 +45,24 @@ _BOTH = {
     "landlock_restrict_self": 446,
 }
 _NUMBERS = {
-    "x86_64": {"clone": 56, "pivot_root": 155, "seccomp": 317, "capset": 126, "process_vm_readv": 310, **_BOTH},
-    "aarch64": {"clone": 220, "pivot_root": 41, "seccomp": 277, "capset": 91, "process_vm_readv": 270, **_BOTH},
+    "x86_64": {
+        "clone": 56,
+        "pivot_root": 155,
+        "seccomp": 317,
+        "capset": 126,
+        "process_vm_readv": 310,
+        "keyctl": 250,
+        **_BOTH,
+    },
+    "aarch64": {
+        "clone": 220,
+        "pivot_root": 41,
+        "seccomp": 277,
+        "capset": 91,
+        "process_vm_readv": 270,
+        "keyctl": 219,
+        **_BOTH,
+    },
 }
 NUMBERS = _NUMBERS.get(MACHINE, {})
 """System call numbers of this machine; empty on an architecture this package does not know, which is refused."""
@@ -119,6 +135,7 @@ landlock_restrict_self = _system_call("landlock_restrict_self", _long, _long)
 process_vm_readv = _system_call(
     "process_vm_readv", _long, ctypes.POINTER(IoVec), _long, ctypes.POINTER(IoVec), _long, _long
 )
+keyctl = _system_call("keyctl", _long, _str)
 prctl = _library_call("prctl", ctypes.c_int, _long, _long, _long, _long)
 mount = _library_call("mount", _str, _str, _str, ctypes.c_ulong, _str)
 umount2 = _library_call("umount2", _str, ctypes.c_int)

@@ -58,6 +58,7 @@ class Ward:
         self.started = self.dead = self.paused = self.finished = False
         self.connected = False
         self.abi = 0
+        self.paused_at = self.paused_for = 0.0
         self.begun = time.monotonic()
         self.groups = spare.groups
         self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
@@ -157,15 +158,26 @@ class Ward:
         self.terminal = Terminal(self.loop, master, self.streams, self._finish)
         self.input, self.output = self.terminal.input, self.terminal.output
 
-    def _touched(self, name: str) -> None:
-        if self.record.add("decoy", name):
-            self.tell("seen", "decoy", name)
+    def _touched(self, kind: str, name: str) -> None:
+        if self.record.add(kind, name) and kind == "decoy":
+            self.tell("seen", kind, name)
 
     def _arm(self) -> None:
         runtime = self.order["limits"]["runtime"]
         if runtime:
-            self.loop.after(runtime / 1000, lambda: self.kill(f"runtime, {runtime} ms"))
+            self.loop.after(runtime / 1000, self._time_up)
         self.loop.after(POLL_SECONDS, self._poll)
+
+    def _time_up(self) -> None:
+        """The run time is over, but for what was spent paused: a person's thinking is not the command's time."""
+        paused = self.paused_for + (time.monotonic() - self.paused_at if self.paused else 0.0)
+        self.paused_for = 0.0
+        if self.paused:
+            self.paused_at = time.monotonic()
+        if paused > 0.0 and not self.dead:
+            self.loop.after(paused, self._time_up)
+        else:
+            self.kill(f"runtime, {self.order['limits']['runtime']} ms")
 
     def _poll(self) -> None:
         if self.dead:
@@ -227,11 +239,12 @@ class Ward:
                 self.connected = True
                 self._go_on()
             case "pause":
-                self.paused = True
+                self.paused, self.paused_at = True, time.monotonic()
                 if not self.groups.freeze(self.pid):
                     self._to_init(b"pause")
                 self.tell("paused")
             case "resume":
+                self.paused_for += time.monotonic() - self.paused_at if self.paused else 0.0
                 self.paused = False
                 if not self.groups.thaw():
                     self._to_init(b"resume")

@@ -141,13 +141,13 @@ class Decoys:
 
     def __init__(self, loop: Loop) -> None:
         self.descriptor = kernel.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-        self.watched: dict[int, tuple[str, Callable[[str], None]]] = {}
+        self.watched: dict[int, tuple[str, str, Callable[[str, str], None]]] = {}
         loop.watch(self.descriptor, READ, lambda _events: self.read())
 
-    def add(self, watches: list[tuple[int, str]], touched: Callable[[str], None]) -> None:
+    def add(self, watches: list[tuple[int, str, str]], touched: Callable[[str, str], None]) -> None:
         """These watches, which a box's init made on our descriptor, are about these decoys."""
-        for which, name in watches:
-            self.watched[which] = (name, touched)
+        for which, kind, name in watches:
+            self.watched[which] = (kind, name, touched)
         self.read()
 
     def read(self) -> None:
@@ -162,13 +162,13 @@ class Decoys:
             position += 16 + length
             # The end of the file system the decoys lie in is told too, and is nobody's doing.
             if mask & TOUCHED and which in self.watched:
-                name, touched = self.watched.pop(which)
-                touched(name)
+                kind, name, touched = self.watched.pop(which)
+                touched(kind, name)
 
-    def remove(self, touched: Callable[[str], None]) -> None:
+    def remove(self, touched: Callable[[str, str], None]) -> None:
         """A box has ended: read what it did, then let go of its decoys."""
         self.read()
-        for which in [w for w, (_name, whose) in self.watched.items() if whose == touched]:
+        for which in [w for w, (_kind, _name, whose) in self.watched.items() if whose == touched]:
             del self.watched[which]
             with contextlib.suppress(OSError):  # gone with its file system
                 kernel.inotify_rm_watch(self.descriptor, which)
