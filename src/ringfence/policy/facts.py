@@ -190,6 +190,8 @@ def _glob(pattern: str) -> GlobFact:
             seen += len(names)
             if seen > MAX_ENTRIES:
                 return GlobFact(asked=pattern, complete=False)
+            if part.startswith("."):
+                names += [".", ".."]  # what shells before bash 5.2 find too
             following += [
                 os.path.join(base, name)
                 for name in names
