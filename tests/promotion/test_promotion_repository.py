@@ -310,3 +310,44 @@ def test_a_refused_answer_does_not_spoil_the_next_one(shop):
         assert opened.commit(shop.base).tree == shop.base_tree
         with pytest.raises(BadObject):
             opened.blob(shop.base)
+
+
+def test_trees_that_unfold_without_end_refuse_in_time(shop):
+    objects = shop.objects
+    tree = objects.raw_tree([("100644", b"%d" % i, objects.write("blob", b"x")) for i in range(10)])
+    for _ in range(9):
+        tree = objects.raw_tree([("40000", b"%d" % i, tree) for i in range(10)])
+    case = shop.change().write()
+    case.head = objects.commit(tree, [case.content])
+    verdict = case.check()
+    assert codes(verdict) == {"repository.unreadable"}
+    assert "split the change" in verdict.reasons[0].found
+
+
+STALLS = {
+    "blanks-after-quotes": ("a.py", b"'" + b" " * 60_000 + b'"' + b"\t" * 60_000),
+    "newlines-in-yaml": ("a.yaml", b"\n" * 200_000),
+    "open-comments": ("db/2.sql", b"/*" * 60_000),
+    "open-quotes": ("db/2.sql", b"$a$ $b$ '" * 9_000),
+    "newlines-in-sql": ("db/2.sql", b"\n" * 200_000),
+    "mails": ("a.txt", b"a@b.cc " * 30_000),
+    "digits": ("a.txt", b"4 " * 200_000),
+    "quotes": ("a.py", b"\"'" * 200_000),
+    "percent": ("a.txt", b"%41" * 40_000),
+    "tokens": ("a.txt", b"AKIA" + b"QWERTYUIOPASDFGH AKIA" * 20_000),
+    "braces": ("a.json", b"{" * 400_000),
+    "flow": ("a.yaml", b"[" * 30_000),
+    "nested-anchors": ("a.yaml", b"a: &a [1]\n" + b"b: [*a, *a]\n" * 2_000),
+}
+
+
+@pytest.mark.parametrize("name", STALLS)
+def test_bytes_made_to_stall_are_judged_in_time(shared_shop, name):
+    import time
+
+    path, raw = STALLS[name]
+    started = time.process_time()
+    verdict = shared_shop.change({path: raw}).check()
+    assert time.process_time() - started < 8
+    assert verdict.outcome.word in {"refuse", "human_review"}
+    assert "check.fault" not in codes(verdict)

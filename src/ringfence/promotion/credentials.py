@@ -4,6 +4,7 @@ RE2 matches in linear time, so that a blob made to stall a backtracking engine c
 """
 
 import hashlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -158,6 +159,8 @@ RULES = (
         deep=False,
     ),
 )
+_HITS = 500
+"""Matches of one rule that are looked at in one text: enough to refuse, too few to stall."""
 _KEY_FILE = re.compile(
     r"(?:.*/)?(?:id_(?:rsa|dsa|ecdsa|ed25519)|[^/]+\.(?:p12|pfx|jks|keystore|kdbx|ppk)|\.aws/credentials|\.netrc|\.pgpass|"
     r"\.docker/config\.json|\.kube/config|\.git-credentials)\Z",
@@ -183,7 +186,7 @@ def _scan(text: bytes, wrapped: str) -> Iterator[Secret]:
     for rule in RULES:
         if wrapped in {"base64", "hex"} and not rule.deep:
             continue
-        for match in rule.pattern.finditer(text):
+        for match in itertools.islice(rule.pattern.finditer(text), _HITS):
             if rule.check(match):
                 value = match.group(0)
                 line = text.count(b"\n", 0, match.start()) + 1 if not wrapped else 0

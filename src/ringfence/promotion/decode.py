@@ -5,19 +5,23 @@ import binascii
 import bz2
 import io
 import lzma
-import re
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import Any
+
+import re2
 
 CAP = 8 * 1024 * 1024
 """Bytes that all layers of one blob may come to; what lies beyond is not read, and said so by ``TooMuch``."""
 _DEPTH = 4
-_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{20,}={0,2}")
-_HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){16,}")
-_JOINED = re.compile(rb"""(["'])[ \t]*(?:\+|\.|\\|,)?[ \t]*(?:\\?\r?\n)?[ \t]*[rbfu]?\1""")
-_ESCAPED = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|u00([0-9a-fA-F]{2}))|%([0-9a-fA-F]{2})")
+# RE2, because these run over whole blobs: a backtracking engine could be stalled by a run of blanks or quotes.
+_BASE64 = re2.compile(rb"[A-Za-z0-9+/_-]{20,}={0,2}")
+_HEX = re2.compile(rb"(?:[0-9a-fA-F]{2}){16,}")
+_BETWEEN = rb"[ \t]*[+.,\\]?[ \t]*(?:\r?\n)?[ \t]*[rbfu]?"
+_JOINED = re2.compile(rb'"' + _BETWEEN + rb"\"|'" + _BETWEEN + rb"'")
+_ESCAPED = re2.compile(rb"\\x([0-9a-fA-F]{2})|\\u00([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})")
 
 
 class TooMuch(ValueError):
@@ -121,7 +125,7 @@ def _encoded(raw: bytes) -> Iterator[tuple[bytes, str]]:
         yield b"\n".join(hexed), "hex"
 
 
-def _unescape(match: re.Match[bytes]) -> bytes:
+def _unescape(match: Any) -> bytes:
     return bytes([int(match.group(1) or match.group(2) or match.group(3), 16)])
 
 

@@ -5,13 +5,15 @@ that a change can bring along. A tree that git's fsck would complain about is a 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY = "100644", "100755", "120000", "160000", "40000"
 _MODES = frozenset({FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY})
 MAX_DEPTH = 64
+MAX_CHANGES = 50_000
+"""Paths of one difference; a few trees that name each other many times unfold to billions."""
 MAX_BLOB = 8 * 1024 * 1024
 """Bytes of one blob that are read; a larger one is counted and called opaque."""
 # Names that some file system takes for .git, or that leave the tree.
@@ -130,6 +132,8 @@ def diff_trees(old: str | None, new: str | None, read: ReadTree) -> list[PathCha
             continue
         if prefix.count("/") > MAX_DEPTH:
             raise BadObject(f"folders nested deeper than {MAX_DEPTH}")
+        if len(changes) > MAX_CHANGES:
+            raise BadObject(f"more than {MAX_CHANGES} paths differ: split the change")
         left = read(before) if before else {}
         right = read(after) if after else {}
         for name in left.keys() | right.keys():
@@ -165,12 +169,3 @@ def find_path(tree: str, path: str, read: ReadTree) -> Node | None:
             return None
         node = found
     return node
-
-
-def walk_files(tree: str, read: ReadTree, prefix: str = "") -> Iterator[tuple[str, Node]]:
-    """Every leaf of a tree with its path, in order."""
-    for name, node in read(tree).items():
-        if node.mode == DIRECTORY:
-            yield from walk_files(node.oid, read, f"{prefix}{name}/")
-        else:
-            yield prefix + name, node

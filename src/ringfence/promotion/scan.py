@@ -11,13 +11,25 @@ from ringfence.promotion.objects import MAX_BLOB, BadObject, Node
 from ringfence.promotion.personal import Personal, find_personal
 from ringfence.promotion.sandbox_report import Report
 
+MAX_SCANNED = 128 * 1024 * 1024
+MAX_MESSAGE = 256 * 1024
+
 
 def scan_change(change: Change, reader: Reader) -> list[Finding]:
     """Findings of gate 1 about the change itself. A value that the base holds at the same path is not new."""
     found: list[Finding] = []
+    budget = MAX_SCANNED
     for blob in new_blobs(change, reader):
+        budget -= reader.size(blob.node.oid)
+        if budget < 0:
+            said = f"cannot tell: more than the {MAX_SCANNED} bytes that are scanned in one change"
+            return [*found, finding("secrets.in_change", said, change.label)]
         found.extend(_scan_blob(blob, reader))
     for commit in change.commits:
+        if len(commit.message) > MAX_MESSAGE:
+            where = f"message of commit {commit.oid[:12]}"
+            found.append(finding("secrets.in_change", "cannot tell: too long to be scanned", where))
+            continue
         for secret in find_secrets(commit.message):
             where = f"message of commit {commit.oid[:12]}"
             found.append(finding("secrets.in_change", f"{secret.rule} ({secret.digest[:12]})", where))

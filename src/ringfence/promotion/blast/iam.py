@@ -16,6 +16,7 @@ from ringfence.promotion.strict import Value
 _KNOWN_KEYS = frozenset(
     {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Principal", "NotPrincipal", "Condition"}
 )
+_PAIRS = 20_000
 _DOCUMENT_KEYS = frozenset({"Version", "Id", "Statement"})
 
 
@@ -168,6 +169,8 @@ def _not_covered(grant: Grant, allows: list[Grant]) -> tuple[set[str], list[str]
         if any(old.exact == grant.exact for old in allows):
             return set(), []
         return set(), ["an Allow with NotAction, NotResource, NotPrincipal or unknown members was added or changed"]
+    if len(grant.actions) * len(grant.resources) * len(grant.principals) > _PAIRS:
+        raise Unreadable(f"a statement with more than {_PAIRS} grants")
     added: set[str] = set()
     for action in grant.actions:
         for resource in grant.resources:
@@ -180,11 +183,15 @@ def _not_covered(grant: Grant, allows: list[Grant]) -> tuple[set[str], list[str]
 def _covers(old: Grant, action: str, resource: str, principal: str, conditions: frozenset[str]) -> bool:
     return (
         not old.exact
-        and any(contains(pattern, action) for pattern in old.actions)
-        and any(contains(pattern, resource) for pattern in old.resources)
-        and (principal in old.principals or "AWS=*" in old.principals)
         and old.conditions <= conditions
+        and (principal in old.principals or "AWS=*" in old.principals)
+        and _any_contains(old.resources, resource)
+        and _any_contains(old.actions, action)
     )
+
+
+def _any_contains(patterns: frozenset[str], narrow: str) -> bool:
+    return narrow in patterns or any(contains(pattern, narrow) for pattern in patterns)
 
 
 def _meant(action: str, known: list[str]) -> set[str]:
@@ -198,6 +205,11 @@ def _meant(action: str, known: list[str]) -> set[str]:
 @functools.lru_cache(maxsize=65_536)
 def contains(wide: str, narrow: str) -> bool:
     """Whether every text that ``narrow`` matches is matched by ``wide``; ``*`` and ``?`` are wildcards in both."""
+    first = next((at for at, letter in enumerate(wide) if letter in "*?"), None)
+    if first is None:
+        return wide == narrow
+    if not narrow.startswith(wide[:first]):
+        return False
     reached = {0}
     for step in range(len(narrow) + 1):
         _skip_stars(wide, reached)

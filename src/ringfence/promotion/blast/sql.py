@@ -19,10 +19,8 @@ _KNOWN_COMMAND = re.compile(
     r"(?i)(?:ALTER TABLE [\w.\"]+ VALIDATE CONSTRAINT [\w\"]+|ALTER TYPE [\w.\"]+ ADD VALUE (?:IF NOT EXISTS )?'[^']*'|"
     r"CREATE EXTENSION (?:IF NOT EXISTS )?\"?(?:pg_trgm|pgcrypto|uuid-ossp|citext|btree_gin|btree_gist|unaccent)\"?)\Z"
 )
-_TOKENS = re.compile(
-    r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]\n]*\]|\$([A-Za-z_]*)\$.*?\$\1\$|[A-Za-z_][A-Za-z0-9_$]*|.",
-    re.DOTALL,
-)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_DOLLAR = re.compile(r"\$[A-Za-z_]{0,64}\$")
 _DROPPING = frozenset(
     {
         "drop",
@@ -208,7 +206,7 @@ def _second_opinion(new: bytes, old: bytes, drops: list[str], access: list[str],
     for word in sorted(_ACCESS & {"grant", "revoke", "policy", "security", "authorization"}):
         if words.count(word) > known.count(word) and not access:
             access.append(f"the word {word.upper()} outside comments and strings")
-    if re.search(r"(?m)^\s*\\", text) and not re.search(rb"(?m)^\s*\\", old):
+    if re.search(r"(?m)^[ \t]*\\", text) and not re.search(rb"(?m)^[ \t]*\\", old):
         unknown.append("a psql command")
 
 
@@ -217,23 +215,45 @@ def _words(text: str, unknown: list[str]) -> list[str]:
 
 
 def _bare_words(text: str, unknown: list[str]) -> Iterator[str]:
-    before = ""
-    for match in _TOKENS.finditer(text):
-        token = match.group()
-        if token.startswith("/*") and "/*" in token[2:]:
-            unknown.append("a comment inside a comment")
-        elif token.startswith("$") and len(token) > 1:
-            unknown.append("a body in dollar quotes")
-        elif token[0].isalpha() or token[0] == "_":
-            word = token.casefold()
-            # What a foreign key does, and an insert that gives way, are not what this statement drops.
-            if not (before == "on" and word in {"delete", "update"}) and not (
-                word == "do" and _gives_way(text, match.end())
-            ):
-                yield word
-            before = word
-        elif not token.isspace() and not token.startswith("--"):
-            before = ""
+    """Words outside comments and strings, in one pass; what is opened and not closed is unknown."""
+    before, at = "", 0
+    while at < len(text):
+        word = _WORD.match(text, at)
+        if word is None:
+            end = _end_of_quiet(text, at, unknown)
+            if not text[at:end].isspace() and not text.startswith("--", at):
+                before = ""
+            at = end
+            continue
+        name, at = word.group().casefold(), word.end()
+        # What a foreign key does, and an insert that gives way, are not what this statement drops.
+        if not (before == "on" and name in {"delete", "update"}) and not (name == "do" and _gives_way(text, at)):
+            yield name
+        before = name
+
+
+def _end_of_quiet(text: str, at: int, unknown: list[str]) -> int:
+    """Where a comment, string, quoted name or other character that begins here ends."""
+    if text.startswith("--", at):
+        end = text.find("\n", at)
+        return len(text) if end < 0 else end
+    opened = _DOLLAR.match(text, at)
+    closer = {"'": "'", '"': '"', "`": "`"}.get(text[at], "*/" if text.startswith("/*", at) else "")
+    if opened is not None:
+        unknown.append("a body in dollar quotes")
+        closer = opened.group()
+    if not closer:
+        return at + 1
+    start = at + (len(closer) if opened or closer == "*/" else 1)
+    end = text.find(closer, start)
+    if end < 0:
+        unknown.append("a comment or string without an end")
+        return len(text)
+    if closer == "*/" and "/*" in text[start:end]:
+        unknown.append("a comment inside a comment")
+    if closer in {"'", '"'} and text[end - 1] == "\\":
+        unknown.append("a backslash before a quote, which servers read differently")
+    return end + len(closer)
 
 
 def _gives_way(text: str, at: int) -> bool:

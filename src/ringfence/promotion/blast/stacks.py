@@ -2,6 +2,8 @@
 
 import re
 
+import re2
+
 from ringfence.promotion.globs import matches_any
 from ringfence.promotion.policy import Policy
 
@@ -25,8 +27,11 @@ _BY_NAME = (
     ("rego", re.compile(r".*\.(?:rego|cedar)\Z")),
 )
 _BY_CONTENT = (
-    ("cloudformation", re.compile(rb'(?m)^\s*"?AWSTemplateFormatVersion"?\s*:|"?Type"?\s*:\s*"?AWS::[A-Za-z0-9]+::')),
-    ("helm", re.compile(rb"\{\{-?\s*(?:\.Values|\.Release|include|template|toYaml|range|if|with)\b")),
+    (
+        "cloudformation",
+        re2.compile(rb'(?m)^[ \t]*"?AWSTemplateFormatVersion"?\s*:|"?Type"?\s*:\s*"?AWS::[A-Za-z0-9]+::'),
+    ),
+    ("helm", re2.compile(rb"\{\{-?\s*(?:\.Values|\.Release|include|template|toYaml|range|if|with)\b")),
 )
 _NO_EFFECT = frozenset({"__init__.py"})
 
