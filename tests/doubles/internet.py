@@ -330,6 +330,9 @@ def main(path: str) -> None:
         run(command)
     run("-6 addr add fd00:77::1/126 dev up0 nodad")
     run("addr add 203.0.113.200/32 dev lo")
+    # Thousands of short connections to one address would run out of ports otherwise.
+    Path("/proc/sys/net/ipv4/tcp_tw_reuse").write_text("1", encoding="ascii")
+    Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("1024 65000", encoding="ascii")
     os.write(to_child[1], b"1")
     os.read(to_parent[0], 1)
     run("route add default via 192.168.77.2")

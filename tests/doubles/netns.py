@@ -22,6 +22,7 @@ ANY_PORTS = (22, 80, 443, 8080, 8443)
 NFLOG_GROUP = 3
 SYSCTLS = {
     "net/ipv4/ip_unprivileged_port_start": "0",
+    "net/ipv4/tcp_tw_reuse": "1",  # many short connections to one address would run out of ports otherwise
     "net/ipv4/icmp_echo_ignore_all": "1",
     "net/ipv6/icmp/echo_ignore_all": "1",
 }

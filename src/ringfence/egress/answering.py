@@ -32,6 +32,7 @@ from ringfence.model.tier import Tier
 CACHE_LIMIT, CACHE_MICROS = 4096, 1_000_000
 MAX_UNRECORDED = 1000
 REUSE_MILLIS = 1000
+VIOLATION = "violation"
 LEARNABLE = frozenset({"default", "trust"})
 """Kinds of refusal that learning mode lets pass; every written deny, and the floor, stay."""
 
@@ -75,6 +76,8 @@ class Answerer:
     ready: Ready | None = None
     summary: Summary = field(default_factory=Summary)
     _open: dict[int, tuple[ConnectionLog, Try]] = field(default_factory=dict)
+    _reused: dict[int, tuple[Micros, Reused]] = field(default_factory=dict)
+    """Open connections under a standing verdict, whose lines are made only if they are needed."""
     _cache: dict[ToolCall, tuple[Micros, Decision]] = field(default_factory=dict)
     _unrecorded: collections.deque[ConnectionLog] = field(default_factory=collections.deque)
 
@@ -84,8 +87,7 @@ class Answerer:
             case Ask():
                 return self._asked(message)
             case Reused():
-                line = replace(self._line(message.subject), rule=message.rule, because=message.because)
-                self._open[message.id] = line, message.subject
+                self._reused[message.id] = self.clock(), message
             case Ended():
                 self._ended(message)
             case Refused():
@@ -127,6 +129,8 @@ class Answerer:
             if held.message.whole:
                 self._close(held.line, held.message.subject, outcome="worker-ended")
         self.waiting.clear()
+        for ident in list(self._reused):
+            self._line_of_reused(ident)
         for ident in list(self._open):
             line, subject = self._open.pop(ident)
             self._close(line, subject, outcome="worker-ended")
@@ -134,23 +138,33 @@ class Answerer:
 
     def _asked(self, message: Ask) -> list[Message]:
         subject = message.subject
-        line = self._line(subject)
+        if message.connection in self._reused:
+            self._line_of_reused(message.connection)
         if (subject.entry, subject.port) in self.grants:
+            line = self._line(subject)
             granted = replace(line, rule=f"grant/{subject.entry}", because="opened by configuration")
             return [self._allow(message, granted)]
         if message.whole and not subject.method and (subject.entry == "endpoint" or self._to_inspect(subject)):
-            self._open[message.id] = replace(line, rule="egress/inspected"), subject
+            self._open[message.id] = replace(self._line(subject), rule="egress/inspected"), subject
             because = "judged request by request"
             return [Verdict(id=message.id, allow=True, rule="egress/inspected", because=because, inspect=True)]
         call = self._call(subject, subject.path or None)
         decision = self._strictest(call, message)
         if decision is None:
             failed = replace(
-                line, tier=Tier.DENY, rule="egress/decide-failed", because="the decision could not be made"
+                self._line(subject),
+                tier=Tier.DENY,
+                rule="egress/decide-failed",
+                because="the decision could not be made",
             )
             return [self._deny(message, failed)]
         reason = decision.deciding[0]
-        line = replace(line, tier=decision.tier, rule=str(reason.rule), because=reason.because)
+        if message.whole and decision.tier is Tier.DENY and not self._learns(decision):
+            key = (subject.host, subject.port, subject.protocol, subject.entry, Tier.DENY, str(reason.rule), "refused")
+            if self.summary.tally(key, subject.flags):
+                rule, because = str(reason.rule), reason.because
+                return [Verdict(id=message.id, allow=False, rule=rule, because=because, reuse=REUSE_MILLIS)]
+        line = replace(self._line(subject), tier=decision.tier, rule=str(reason.rule), because=reason.because)
         if decision.tier is Tier.ALLOW:
             return [self._allow(message, line)]
         if message.literal_only:
@@ -223,6 +237,10 @@ class Answerer:
         return replace(line, time=before[0].time, programs=line.programs or before[0].programs)
 
     def _ended(self, message: Ended) -> None:
+        if message.id in self._reused:
+            if self._tally_reused(message):
+                return
+            self._line_of_reused(message.id)
         found = self._open.pop(message.id, None)
         if found is None:
             return
@@ -243,7 +261,30 @@ class Answerer:
             line = replace(line, tier=line.tier if own else Tier.DENY, rule=message.rule, because=message.because)
         self._close(line, subject, outcome=message.outcome)
 
+    def _tally_reused(self, message: Ended) -> bool:
+        """Count the end of a connection under a standing verdict the short way, where its kind was told before."""
+        told = self._reused[message.id][1]
+        subject = told.subject
+        if message.rule or message.tokens != (0, 0) or message.flags:
+            return False
+        protocol = message.protocol or subject.protocol
+        key = (subject.host, subject.port, protocol, subject.entry, Tier.ALLOW, told.rule, message.outcome)
+        sent, received = max(0, message.sent), max(0, message.received)
+        if not self.summary.tally(key, subject.flags, sent=sent, received=received, duration=max(0, message.micros)):
+            return False
+        del self._reused[message.id]
+        return True
+
+    def _line_of_reused(self, ident: int) -> None:
+        time, told = self._reused.pop(ident)
+        line = replace(self._line(told.subject), time=time, rule=told.rule, because=told.because)
+        self._open[ident] = line, told.subject
+
     def _told(self, message: Refused | Noted, tier: Tier, outcome: str) -> None:
+        subject = message.subject
+        key = (subject.host, subject.port, subject.protocol, subject.entry, tier, message.rule, outcome)
+        if message.count == 1 and self.summary.tally(key, _flags(subject, tier, message.rule)):
+            return
         line = replace(
             self._line(message.subject), tier=tier, rule=message.rule, because=message.because, count=message.count
         )
@@ -251,8 +292,8 @@ class Answerer:
 
     def _close(self, line: ConnectionLog, subject: Try, *, outcome: str) -> None:
         line = replace(line, outcome=outcome)
-        if is_violation(line.tier, line.rule) and "violation" not in line.flags:
-            line = replace(line, flags=(*line.flags, "violation"))
+        if is_violation(line.tier, line.rule) and VIOLATION not in line.flags:
+            line = replace(line, flags=(*line.flags, VIOLATION))
         if not line.programs and self.summary.is_new(line):
             line = self._attributed(line, subject)
         told = self.summary.add(line)
@@ -345,3 +386,7 @@ class Answerer:
                 return False
             self._unrecorded.popleft()
         return True
+
+
+def _flags(subject: Try, tier: Tier, rule: str) -> tuple[str, ...]:
+    return (*subject.flags, VIOLATION) if is_violation(tier, rule) else subject.flags

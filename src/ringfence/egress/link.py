@@ -13,6 +13,7 @@ from ringfence.egress.asking import (
     Forget,
     Held,
     Message,
+    Refused,
     Reused,
     Stop,
     ToWorker,
@@ -25,6 +26,7 @@ from ringfence.egress.loop import Answer, Loop, Stream, TimedOut
 
 MAX_QUEUE = 4096
 MAX_STANDING = 1024
+MERGE_FROM = 4
 PACKET = 256 * 1024
 LAZY = 0.02  # seconds that the end of a connection may wait to be told
 GRACE = 5.0  # beyond the time a person is given, for the answer's way back
@@ -71,6 +73,9 @@ class Link:
         kept = self.standing.get(plain)
         if kept is not None and kept[0] > time.monotonic():
             verdict = kept[1]
+            if not verdict.allow:
+                self.tell(Refused(subject=question.subject, rule=verdict.rule, because=verdict.because[:300]))
+                return verdict
             self.tell(Reused(id=question.id, subject=question.subject, rule=verdict.rule, because=verdict.because))
             return verdict
         verdict = await self.ask(question)
@@ -111,7 +116,7 @@ class Link:
                 finally:
                     self._flusher = None
             batch, self._out, self._urgent = self._out, [], False
-            for packet in pack(batch):
+            for packet in pack(merged(batch)):
                 await self._send(packet)
 
     def drain(self) -> None:
@@ -149,6 +154,29 @@ class Link:
         if isinstance(message, Forget):
             self.standing.clear()
         return isinstance(message, Stop)
+
+
+def merged(batch: list[Message]) -> list[Message]:
+    """Refusals that say the same become one with their count: a flood must not reach the supervisor one by one."""
+    if len(batch) < MERGE_FROM:
+        return batch
+    counts: dict[tuple[str, int, str, str, str], int] = {}
+    found: list[Message] = []
+    for message in batch:
+        if not isinstance(message, Refused):
+            found.append(message)
+            continue
+        subject = message.subject
+        key = (subject.host, subject.port, subject.protocol, subject.entry, message.rule)
+        at = counts.get(key)
+        if at is None:
+            counts[key] = len(found)
+            found.append(message)
+        else:
+            first = found[at]
+            assert isinstance(first, Refused)
+            found[at] = replace(first, count=first.count + message.count)
+    return found
 
 
 def channel() -> tuple[socket.socket, socket.socket]:

@@ -6,6 +6,7 @@ and ``summary`` add up to the number of tries.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import TypeAlias
 
 from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.ids import Micros, MissionId
@@ -103,7 +104,35 @@ def is_violation(tier: Tier, rule: str) -> bool:
     return tier is Tier.DENY and rule.startswith(VIOLATIONS)
 
 
-_Key = tuple[str, int, str, str, Tier, str, str]
+Key: TypeAlias = tuple[str, int, str, str, Tier, str, str]
+"""Host, port, protocol, entry, tier, rule, outcome: tries that agree in these are told as one."""
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Further tries of one kind; ``first`` is the line that told of the kind."""
+
+    first: ConnectionLog
+    count: int = 0
+    sent: int = 0
+    received: int = 0
+    duration: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    flags: frozenset[str] = frozenset()
+
+    def line(self) -> ConnectionLog:
+        return replace(
+            self.first,
+            stage="summary",
+            count=self.count,
+            sent=self.sent,
+            received=self.received,
+            duration=Micros(self.duration),
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            flags=tuple(sorted({*self.first.flags, *self.flags})),
+        )
 
 
 @dataclass(slots=True)
@@ -111,60 +140,71 @@ class Summary:
     """The bounded memory of one mission's tries."""
 
     limit: int = MAX_DESTINATIONS
-    _seen: set[_Key] = field(default_factory=set)
-    _more: dict[_Key, ConnectionLog] = field(default_factory=dict)
+    _first: dict[Key, ConnectionLog] = field(default_factory=dict)
+    _more: dict[Key, _Sum] = field(default_factory=dict)
     total: int = 0
 
     def is_new(self, line: ConnectionLog) -> bool:
         """Whether no try with this destination, verdict and rule has been told yet (and there is room to tell it)."""
-        key = _key(line)
-        return key not in self._seen and len(self._seen) < self.limit
+        return key_of(line) not in self._first and len(self._first) < self.limit
 
     def is_new_decision(self, line: ConnectionLog) -> bool:
         """Whether an allowed try is the first of its kind, so that it must be durable before it is dialled."""
-        return _decided(line) not in self._seen and len(self._seen) < self.limit
+        return _decided(line) not in self._first and len(self._first) < self.limit
 
     def announced(self, line: ConnectionLog) -> None:
         """The ``decided`` line of this kind of try is durable."""
-        self._seen.add(_decided(line))
+        self._first[_decided(line)] = line
+
+    def tally(self, key: Key, flags: tuple[str, ...], *, sent: int = 0, received: int = 0, duration: int = 0) -> bool:
+        """Count one ended try without making its line; False where its kind was not told yet, so that ``add`` must.
+
+        The short way for floods: a line costs more than all the rest of answering.
+        """
+        first = self._first.get(key)
+        if first is None or first.flags != flags:
+            return False
+        self.total += 1
+        more = self._more.get(key)
+        if more is None:
+            more = self._more[key] = _Sum(first)
+        more.count += 1
+        more.sent += sent
+        more.received += received
+        more.duration += duration
+        return True
 
     def add(self, line: ConnectionLog) -> ConnectionLog | None:
         """Count one ended try; the line itself where it is the first of its kind, else ``None`` until ``flush``."""
         self.total += line.count
-        key = _key(line)
-        if key not in self._seen and len(self._seen) < self.limit:
-            self._seen.add(key)
+        key = key_of(line)
+        if key not in self._first and len(self._first) < self.limit:
+            self._first[key] = line
             return line
-        if key not in self._seen:
-            line = replace(line, host=OTHER, address="", port=0, method="", path="", programs=())
-            key = _key(line)
-        before = self._more.get(key)
-        self._more[key] = replace(line, stage="summary") if before is None else _join(before, line)
+        if key not in self._first:
+            line = replace(line, host=OTHER, address="", port=0, method="", path="", programs=(), flags=())
+            key = key_of(line)
+        more = self._more.setdefault(key, _Sum(self._first.get(key, line)))
+        more.count += line.count
+        more.sent += line.sent
+        more.received += line.received
+        more.duration += line.duration
+        more.tokens_in += line.tokens_in
+        more.tokens_out += line.tokens_out
+        more.flags |= set(line.flags)
         return None
 
     def flush(self) -> list[ConnectionLog]:
         """Everything counted since the last flush, one line a kind."""
-        lines = list(self._more.values())
+        lines = [more.line() for more in self._more.values()]
         self._more.clear()
         return lines
 
 
-def _key(line: ConnectionLog) -> _Key:
+def key_of(line: ConnectionLog) -> Key:
+    """The kind of a line."""
     return (line.host, line.port, line.protocol, line.entry, line.tier, line.rule, line.outcome)
 
 
-def _decided(line: ConnectionLog) -> _Key:
-    return (*_key(replace(line, outcome=""))[:-1], "decided")
-
-
-def _join(before: ConnectionLog, line: ConnectionLog) -> ConnectionLog:
-    return replace(
-        before,
-        count=before.count + line.count,
-        sent=before.sent + line.sent,
-        received=before.received + line.received,
-        tokens_in=before.tokens_in + line.tokens_in,
-        tokens_out=before.tokens_out + line.tokens_out,
-        duration=Micros(before.duration + line.duration),
-        flags=before.flags if line.flags == before.flags else tuple(sorted({*before.flags, *line.flags})),
-    )
+def _decided(line: ConnectionLog) -> Key:
+    return (line.host, line.port, line.protocol, line.entry, line.tier, line.rule, "decided")
