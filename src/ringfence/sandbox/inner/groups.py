@@ -259,14 +259,30 @@ def stale(parent: str, *, remove: bool) -> list[str]:
         if start_ticks(int(pid)) == int(start):
             continue
         folder = f"{parent}/{name}"
+        if not _own(folder):
+            continue  # another user's: theirs to remove
         if remove:
-            for inner in os.listdir(folder):
-                if os.path.isdir(f"{folder}/{inner}"):
-                    _remove(f"{folder}/{inner}")
-            _remove(folder)
+            _remove_all(folder)
         if os.path.isdir(folder):
             left.append(folder)
     return left
+
+
+def _own(folder: str) -> bool:
+    try:
+        return os.geteuid() in {0, os.lstat(folder).st_uid}
+    except OSError:
+        return False
+
+
+def _remove_all(folder: str) -> None:
+    try:
+        for inner in os.listdir(folder):
+            if os.path.isdir(f"{folder}/{inner}"):
+                _remove(f"{folder}/{inner}")
+    except OSError:
+        return  # someone else is removing it at this moment
+    _remove(folder)
 
 
 def parents() -> list[str]:
