@@ -9,8 +9,8 @@ from ringfence.shell.redirections import REDIRECTION, Redirections
 from ringfence.shell.syntax import Assignment, Redirection, Word
 
 _EQUALS = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
-_DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\[[^\n]*?\][^\s]*?\}(?=[<>])", re.ASCII)
-_SUBSCRIPTED = re.compile(r"[A-Za-z_]\w*\[[^=\s]*\]?[^=\s]*\+?=", re.ASCII)
+_DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\[", re.ASCII)
+_SUBSCRIPTED = re.compile(r"[A-Za-z_]\w*\[", re.ASCII)
 _ARRAY = re.compile(r"([A-Za-z_]\w*)\+?=\(", re.ASCII)
 _DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
 
@@ -57,17 +57,22 @@ class Simple(Redirections):
                 raise Stop(self.pos, "unexpected `(`")
             if character == "{" and (match := _DESCRIPTOR.match(text, self.pos)):
                 self.note(self.pos, match.end(), "a descriptor's name with a subscript, which is evaluated")
-                self.expansions(match[0], self.place(self.pos), self.place(match.end()))
+                self.expansions(text[self.pos : self.pos + 300], self.place(self.pos), self.place(match.end()))
             if not words and character not in "'\"$`\\" and (match := _EQUALS.match(text, self.pos)):
                 assignments.append(self.assignment(match[1], match.end()))
                 continue
-            if not words and (match := _SUBSCRIPTED.match(text, self.pos)):
-                self.note(self.pos, match.end(), "an assignment to an array element, whose subscript is evaluated")
             if words and words[0].text in _DECLARING and (match := _ARRAY.match(text, self.pos)):
                 words.append(self.array_word(match))
                 continue
             before = self.pos
+            first = not words
             words.extend(self.words())
+            if (
+                first
+                and _SUBSCRIPTED.match(text, before)
+                and ("]=" in text[before : self.pos] or "]+=" in text[before : self.pos])
+            ):
+                self.note(before, self.pos, "an assignment to an array element, whose subscript is evaluated")
             if text[self.pos : self.pos + 1] in ("<", ">") and re.fullmatch(r"(?:\d|\\\n)+", text[before : self.pos]):
                 self.note(before, self.pos, "a joined number in front of a redirection")
 

@@ -177,7 +177,7 @@ class WordReader(Expansions):
         if len(expanded) > 1:
             self.bash_only(start, "brace expansion")
             expanded = [word for word in expanded if word]
-        return [self.one(word, start) for word in expanded]
+        return [self.one(_coalesced(word), start) for word in expanded]
 
     def one(self, pieces: Sequence[Piece], start: int) -> Word:
         """One word of its pieces, with what is known of its value."""
@@ -239,6 +239,17 @@ class WordReader(Expansions):
             prefix=tilde + _prefix(rest) if dynamic else "", glob=_pattern(rest) is not None,
             may_split=dynamic, quoted=any(piece.kind == "Q" for piece in pieces),
         )  # fmt: skip
+
+
+def _coalesced(pieces: Sequence[Piece]) -> list[Piece]:
+    """Unquoted pieces side by side as one: a tilde prefix may have come together only now."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if joined and piece.kind in "LB" and joined[-1].kind == "L":
+            joined[-1] = Piece("L", joined[-1].text + piece.text, joined[-1].raw + piece.raw)
+        else:
+            joined.append(Piece("L", piece.text, piece.raw) if piece.kind == "B" else piece)
+    return joined
 
 
 def _pattern(pieces: Sequence[Piece]) -> str | None:

@@ -4,7 +4,10 @@ import random
 
 PROGRAMS = [f"p{number}" for number in range(10)]
 NAMES = ["x", "y", "i", "f", "V", "W"]
-SPECIALS = list("\"'`$(){}[]<>|&;\\!#=*?, \n\t@-+1:") + ["$(", "${", "((", "))", "<<E\n", "<<'E'\n", "\nE\n", "\\\n", "&&", "||", ">&", "<(", "$'", "[[ ", " ]]", ";;"]  # fmt: skip
+SPECIALS = (
+    *"\"'`$(){}[]<>|&;\\!#=*?, \n\t@-+1:",
+    *("$(", "${", "((", "))", "<<E\n", "<<'E'\n", "\nE\n", "\\\n", "&&", "||", ">&", "<(", "$'", "[[ ", " ]]", ";;"),
+)  # fmt: skip
 
 
 class Lines:
@@ -83,8 +86,9 @@ class Lines:
             parts.append(self.redirection(depth))
         name = self.pick(*PROGRAMS)
         parts.append(self.pick(name, name, name, name, name[0] + '""' + name[1:], f'"{name}"', "\\" + name, f"'{name[0]}'{name[1:]}", f"{name[0]}\\\n{name[1:]}", f"$(echo {name})", "$'\\x70'" + name[1:]))  # fmt: skip
-        for _ in range(self.pick(0, 1, 1, 2, 3)):
-            parts.append(self.redirection(depth) if self.chance(0.15) else self.word(depth))
+        parts += [
+            self.redirection(depth) if self.chance(0.15) else self.word(depth) for _ in range(self.pick(0, 1, 1, 2, 3))
+        ]
         return self.pick(" ", " ", "  ", "\t", " \\\n").join(parts)
 
     def builtin(self, depth: int) -> str:

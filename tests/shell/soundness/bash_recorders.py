@@ -111,7 +111,7 @@ class Bash:
         }  # fmt: skip
         source, result = self.folder / "job.json", self.folder / "out.json"
         source.write_text(json.dumps(job))
-        subprocess.run([sys.executable, str(HERE / "driver.py"), str(source), str(result)], check=True)
+        subprocess.run([sys.executable, str(HERE / "bash_driver.py"), str(source), str(result)], check=True)
         return json.loads(result.read_text())
 
     def compare(self, lines: list[str]) -> Findings:
@@ -189,5 +189,4 @@ class Bash:
                 full = os.path.normpath(os.path.join(self.start, self.home_of(base), item.target.text))
                 if full == os.path.normpath(path):
                     return True
-        # nohup writes its own file where standard output is a terminal only; here it never does.
         return False

@@ -1,4 +1,4 @@
-"""Runs lines in real bash and reports every program that started. A script of its own: python driver.py JOB.json OUT.json.
+"""Runs lines in real bash and reports every program that started. A script of its own: python bash_driver.py JOB.json OUT.json.
 
 Programs on PATH are recorders. The driver is the reaper of everything it starts, so that a background job is waited for
 and no record lands in the next line's list.
