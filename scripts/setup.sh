@@ -4,10 +4,20 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-declare -A needs=([git]=git [make]=make [bwrap]=bubblewrap [rg]=ripgrep [nft]=nftables [ip]=iproute2 [strace]=strace [gcc]=gcc)
+# bubblewrap, nftables: the product. The rest: what the tests and the demo put into boxes or against them.
+declare -A needs=(
+  [git]=git [make]=make [bwrap]=bubblewrap [nft]=nftables [ip]=iproute2 [unshare]=util-linux [pgrep]=procps [curl]=curl
+  [rg]=ripgrep [strace]=strace [gcc]=gcc [openssl]=openssl [ssh]=openssh-client [ssh-keygen]=openssh-client [wget]=wget [dig]=bind9-dnsutils [ping]=iputils-ping
+)
 missing=()
 for program in "${!needs[@]}"; do
   PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null 2>&1 || missing+=("${needs[$program]}")
+done
+for candidate in python3.11 python3.12 python3.13 python3; do
+  if command -v "$candidate" >/dev/null 2>&1; then
+    "$candidate" -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+    break
+  fi
 done
 if ((${#missing[@]})); then
   if [ "$(id -u)" = 0 ]; then

@@ -151,11 +151,13 @@ class Runner:
         """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits."""
         with self._busy_lock:
             lock = self._busy.setdefault(mission.id, threading.Lock())
-        with lock:
-            yield
-        if mission.one_call:
-            with self._busy_lock:
-                self._busy.pop(mission.id, None)
+        try:
+            with lock:
+                yield
+        finally:
+            if mission.one_call:
+                with self._busy_lock:
+                    self._busy.pop(mission.id, None)
 
     def _boxed(self, job: Job, judged: Judged, caller: Caller, output: tuple[int, int, int]) -> dict[str, object]:
         """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
@@ -168,9 +170,10 @@ class Runner:
             plan = self._plan(job, judged, self._view(tree, job), opening)
             network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context, opening=opening)
             execution = self._carry_out(plan, tree, caller, output, network)
-        except RingfenceError as error:
-            self._note_result(job, judged, record.fault_body(error.code, error.what))
-            raise
+        except (RingfenceError, OSError) as error:
+            fault = error if isinstance(error, RingfenceError) else _host_fault(error)
+            self._note_result(job, judged, record.fault_body(fault.code, fault.what))
+            raise fault from error
         layer = _layer_of(plan)
         gate = self._gate(job, plan, tree) if job.mission.commit is CommitAt.CALL else None
         shown = None if gate is None else gate.fields()
@@ -384,6 +387,15 @@ def _networked(job: Job) -> bool:
 
 def _id(mission: Mission) -> MissionId:
     return MissionId(mission.id)
+
+
+def _host_fault(error: OSError) -> BoxError:
+    return BoxError(
+        "host-refused",
+        f"the host refused something that a box needs: {error.strerror or error}",
+        where=os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "",
+        remedy="free space, or mend permissions, and run it again; `ringfence doctor` looks at the host",
+    )
 
 
 def _pinned(job: Job) -> Mission:
