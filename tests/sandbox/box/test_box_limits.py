@@ -185,3 +185,10 @@ def test_time_spent_paused_is_not_the_commands(bench):
     ran = running.finish()
     assert ran.execution.ended_by == "runtime, 600 ms"
     assert ran.execution.duration > 1_200_000
+
+
+def test_memory_taken_faster_than_any_poll_is_stopped_too(bench):
+    script = "x = bytearray(4 << 30)\nfor n in range(0, len(x), 4096): x[n] = 1\nprint('took it')\n"
+    ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(memory=Bytes(64 << 20)))
+    assert ran.execution.exit != 0
+    assert b"took" not in ran.out

@@ -28,6 +28,7 @@ RLIMITS = {
     "fsize": resource.RLIMIT_FSIZE,
     "nproc": resource.RLIMIT_NPROC,
     "cpu": resource.RLIMIT_CPU,
+    "data": resource.RLIMIT_DATA,
 }
 WATCHED = 0x00000001 | 0x00000020 | 0x80000000
 """IN_ACCESS and IN_OPEN, told once."""

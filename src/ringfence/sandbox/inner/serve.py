@@ -12,13 +12,14 @@ import sys
 from typing import Any
 
 from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
-from ringfence.sandbox.inner.groups import Hierarchies
+from ringfence.sandbox.inner.groups import POLLING, Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
 from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
 
 ORDER_SECONDS = 10.0
+SLACK = 256 * 1024 * 1024
 LARGEST_ORDER = 64 * 1024 * 1024
 
 
@@ -58,6 +59,10 @@ class Launcher:
             return
         try:
             order["filter"] = self.filter
+            if self.hierarchies.kind == POLLING:
+                # Between two polls a process must not take all there is. Counts what is writable, not what is reserved,
+                # so that runtimes which reserve much start all the same.
+                order["rlimits"]["data"] = order["limits"]["memory"] * 4 + SLACK
             order["idmap"] = self._map(order)
             spare = self._take_spare(map_user=order["map_user"])
             self.wards.add(
