@@ -15,7 +15,9 @@ SOURCE = ROOT / "src" / "ringfence"
 
 def lint_imports(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
     code = "import sys; sys.path.insert(0, 'src'); from importlinter.cli import lint_imports_command as c; c(['--no-cache'])"
-    return subprocess.run([sys.executable, "-c", code], check=False, cwd=folder, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", code], check=False, cwd=folder, capture_output=True, text=True, timeout=120
+    )
 
 
 PLANTED = {
@@ -46,6 +48,53 @@ def test_a_planted_import_breaks_a_contract(copy, name):
     result = lint_imports(copy)
     assert result.returncode != 0, result.stdout
     assert "BROKEN" in result.stdout
+
+
+WORLDLY = {
+    "os",
+    "subprocess",
+    "socket",
+    "http",
+    "asyncio",
+    "threading",
+    "tempfile",
+    "sqlite3",
+    "time",
+    "random",
+    "secrets",
+    "logging",
+}
+
+
+def touches_the_world(tree: ast.Module) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names} & WORLDLY
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module.split(".")[0]} & WORLDLY
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"open", "exec", "eval"}
+        ):
+            found.add(node.func.id)
+    return found
+
+
+def pure_files() -> list[pathlib.Path]:
+    """Files that call themselves pure in their first lines, in every room."""
+    return [
+        f for f in SOURCE.rglob("*.py") if re.search(r"\bPure\b", ast.get_docstring(ast.parse(f.read_text())) or "")
+    ]
+
+
+def test_files_that_call_themselves_pure_touch_nothing():
+    assert len(pure_files()) > 80
+    found = {str(file.relative_to(SOURCE)): touches_the_world(ast.parse(file.read_text())) for file in pure_files()}
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+def test_a_pure_file_that_opens_something_would_be_found():
+    assert touches_the_world(ast.parse("def f():\n    import time\n    return open('x')")) == {"time", "open"}
 
 
 def error_codes() -> set[str]:
