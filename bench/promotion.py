@@ -5,6 +5,7 @@ Baseline of each row: ``git log`` of the same range in the same repository, in t
 
 import importlib.util
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -55,6 +56,11 @@ def long_history(made, folder):
     return shop.change().write()
 
 
+def processor_time():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(name, case, made):
     shop = case.shop
     words = ["promote", "check", "--repo", shop.git_dir, "--base", shop.base, "--head", case.head]
@@ -64,13 +70,15 @@ def measure(name, case, made):
     times = {"check": [], "git log --raw": []}
     for _ in range(ROUNDS):
         for label, command in (("check", check), ("git log --raw", log)):
-            started = time.perf_counter()
+            started, spent = time.perf_counter(), processor_time()
             done = subprocess.run([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-            times[label].append(time.perf_counter() - started)
+            times[label].append((time.perf_counter() - started, processor_time() - spent))
             if done.returncode:
                 sys.exit(f"{label} on {name} ended with {done.returncode}:\n{done.stdout.decode()}")
     for label, taken in times.items():
-        print(f"{name:32} {label:16} median {statistics.median(taken):6.3f} s   worst {max(taken):6.3f} s")
+        wall, spent = zip(*taken, strict=True)
+        line = f"{name:28} {label:14} wall: median {statistics.median(wall):6.3f} s, worst {max(wall):6.3f} s"
+        print(f"{line}   processor: median {statistics.median(spent):6.3f} s")
 
 
 def main():

@@ -271,6 +271,10 @@ BROKEN_FILES = {
         "secrets.in_change",
         lambda d: {"x.py": f"T = '{secret('d')[:9]}' + '{secret('d')[9:]}'\n".encode()},
     ),
+    "token-over-two-lines": (
+        "secrets.in_change",
+        lambda d: {"x.py": f"T = '{secret('g')[:9]}' + \\\n    '{secret('g')[9:]}'\n".encode()},
+    ),
     "token-in-utf16": ("secrets.in_change", lambda d: {"x.txt": f"t={secret('e')}\n".encode("utf-16")}),
     "key-file": ("secrets.in_change", lambda d: {"ops/id_ed25519": b"words\n"}),
     "cards": ("pii.in_change", lambda d: {"t.csv": CARDS.encode()}),

@@ -19,7 +19,7 @@ _DEPTH = 4
 # RE2, because these run over whole blobs: a backtracking engine could be stalled by a run of blanks or quotes.
 _BASE64 = re2.compile(rb"[A-Za-z0-9+/_-]{20,}={0,2}")
 _HEX = re2.compile(rb"(?:[0-9a-fA-F]{2}){16,}")
-_BETWEEN = rb"[ \t]*[+.,\\]?[ \t]*(?:\r?\n)?[ \t]*[rbfu]?"
+_BETWEEN = rb"[ \t]*[+.,]?[ \t]*\\?(?:\r?\n)?[ \t]*[rbfu]?"
 _JOINED = re2.compile(rb'"' + _BETWEEN + rb"\"|'" + _BETWEEN + rb"'")
 _ESCAPED = re2.compile(rb"\\x([0-9a-fA-F]{2})|\\u00([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})")
 
