@@ -14,6 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from ringfence.sandbox.inner.loop import HANGUP, READ, WRITE, Loop
+from ringfence.sandbox.inner.screen import Screen
 
 CHUNK = 65536
 PENDING = 262144
@@ -172,6 +173,9 @@ class Output:
         self.loop, self.on_end, self.capped = loop, on_end, sieve
         self.pipes: list[int | None] = list(pipes)
         self.ending = self.ended = False
+        # A stream that ends at a person's terminal is filtered even where the box has no terminal of its own.
+        capped = isinstance(sieve, Capped)
+        self.screens = [Screen() if capped and os.isatty(fd) else None for fd in outlets]
         self.outlets = [Outlet(loop, fd, self._room, partial(self._broken, n)) for n, fd in enumerate(outlets)]
         for which, pipe in enumerate(pipes):
             os.set_blocking(pipe, False)
@@ -195,9 +199,16 @@ class Output:
         if not data:
             self._close(which)
             return
-        self.outlets[which].write(self.capped.take(which, data))
+        self._show(which, self.capped.take(which, data))
         if self.outlets[which].size > PENDING and self.pipes[which] is not None:
             self.loop.forget(pipe)
+
+    def _show(self, which: int, data: bytes) -> None:
+        screen = self.screens[which]
+        if screen is not None:
+            data = screen.feed(data)
+            screen.answer = b""  # there is no terminal in the box that could be answered
+        self.outlets[which].write(data)
 
     def _room(self) -> None:
         for which in range(len(self.pipes)):
@@ -226,7 +237,7 @@ class Output:
         if not self.ending:
             self.ending = True
             for which, data in self.capped.finish():
-                self.outlets[which].write(data)
+                self._show(which, data)
         if not self.ended and not any(outlet.size for outlet in self.outlets):
             self.ended = True
             self.on_end()

@@ -15,7 +15,7 @@ from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.guard import fold, protection
-from ringfence.sandbox.worktree.links import leads_to
+from ringfence.sandbox.worktree.links import is_winding, leads_to
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
 PIECE = 4 * 1024 * 1024
@@ -86,6 +86,8 @@ class Judge:
         where = leads_to(self.upper, self.lower, self.root, change.path, change.target)
         if where is None:
             return _deny("link-outside", f"the link points out of the worktree, to {change.target!r}")
+        if is_winding(change.target):
+            return _deny("link-winding", f"the link steps up after stepping into something, {change.target!r}")
         guarded = protection(where)
         if guarded is not None:
             return _deny("link-protected", f"the link points to a protected path, {where!r}: {guarded.because}")

@@ -42,6 +42,18 @@ def leads_to(upper: int, lower: int, root: str, path: str, target: str) -> str |
     return "/".join(where) or "."
 
 
+def is_winding(target: str) -> bool:
+    """Whether a target steps up after it stepped into something: ``near/../../x``, or any ``..`` in an absolute one.
+
+    Such a link changes its meaning when ``near`` later becomes a link or another one: two harmless changes would add up
+    to a way out. Where steps up only come first, each counts from where the link itself lies, whatever changes later.
+    """
+    parts = [part for part in target.split("/") if part not in {"", "."}]
+    while parts and parts[0] == ".." and not target.startswith("/"):
+        parts.pop(0)
+    return ".." in parts
+
+
 def _steps(target: str, root: str) -> list[str] | None:
     """Components of a target; an absolute one counts from the root, and is None outside it."""
     if target.startswith("/"):
