@@ -223,12 +223,13 @@ class Taking:
         pending = {i.name for kind in ("held", "refused") for i in self._lists[kind]}
         done = not pending and not self._told
         other = any(_other_ref(c.path) for c in internal)
+        index = not self._work_staged(real, wanted)
         for change in sorted(internal, key=lambda c: -c.path.count("/")):
             name = change.path.removeprefix(".git/")
             lock = name.endswith(".lock")
             if change.node is Node.DIRECTORY:
                 layers.drop_empty(self.side.upper, self.side.physical(change.path))
-            elif lock or (done and _settled(name, other=other, index=not self._work_staged(real, wanted))):
+            elif lock or (done and _settled(name, other=other, index=index)):
                 layers.expose(self.side.upper, self.side.lower, self.side.physical(change.path))
         if done:
             self.record.refs = {}
