@@ -103,9 +103,11 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     if box.recv(1) != b"g":
         raise Stop("the launcher went away")
     kernel.unshare(kernel.CLONE_NEWCGROUP)
-    _set_limits(order["rlimits"])
+    _set_limits({name: value for name, value in order["rlimits"].items() if name != "nproc"})
     if not mapped:
         _become(*user)
+    # After the user namespace is made: a limit set before would bound this uid's processes in all boxes together.
+    _set_limits({"nproc": order["rlimits"]["nproc"]})
     _forbid_nesting()
     _drop_capabilities()
     watches = _own_files(order["late"], WATCHER)

@@ -1,4 +1,4 @@
-"""The few system calls that Python has no name for, by ctypes: openat2, renameat2, syncfs, statfs.
+"""The few system calls that Python has no name for, by ctypes: openat2, renameat2, syncfs, statfs, statx.
 
 Nothing here decides. Every function raises OSError with the kernel's own errno.
 """
@@ -81,3 +81,19 @@ def filesystem_type(path: str) -> int:
 def _fail(path: str) -> None:
     code = ctypes.get_errno()
     raise OSError(code, os.strerror(code), path)
+
+
+def birth(path: str) -> int:
+    """When the file came into being, in nanoseconds; 0 where the file system does not say.
+
+    An inode number is given again as soon as its file is gone; with its birth it is not.
+    """
+    buffer = ctypes.create_string_buffer(256)
+    at_fdcwd, statx_btime = -100, 0x800
+    if _libc.statx(at_fdcwd, os.fsencode(path), 0, statx_btime, buffer) != 0:
+        _fail(path)
+    mask = int.from_bytes(buffer[0:4], "little")
+    if not mask & statx_btime:
+        return 0
+    seconds = int.from_bytes(buffer[80:88], "little", signed=True)
+    return seconds * 1_000_000_000 + int.from_bytes(buffer[88:92], "little")

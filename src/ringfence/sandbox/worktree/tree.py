@@ -13,7 +13,7 @@ from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.ports import Decider
 from ringfence.sandbox.worktree import diff as differ
-from ringfence.sandbox.worktree import history, journal, layers, state
+from ringfence.sandbox.worktree import history, journal, kernel, layers, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
@@ -55,8 +55,9 @@ class Worktree:
         self._state = state_dir
         self._hides = hides
         self._explicit = explicit
-        info = os.stat(repository.common if repository else root)
-        self.key = hashlib.sha256(f"{info.st_dev}:{info.st_ino}".encode()).hexdigest()[:24]
+        place = repository.common if repository else root
+        info = os.stat(place)
+        self.key = hashlib.sha256(f"{info.st_dev}:{info.st_ino}:{kernel.birth(place)}".encode()).hexdigest()[:24]
         self._lock = RepositoryLock(f"{state_dir}/locks/{self.key}.lock")
 
     @classmethod
