@@ -26,7 +26,7 @@ _EXPLICIT = frozenset({"rule", "protected", "hidden", "floor", "fault"})
 class CommandJudge:
     """Judges the commands of one line against one compiled policy."""
 
-    __slots__ = ("_compiled", "_context", "_index", "_paths", "_prepared")
+    __slots__ = ("_calm_bases", "_compiled", "_context", "_index", "_paths", "_prepared", "_usual")
 
     def __init__(self, compiled: Compiled, index: FactsIndex, prepared: Prepared, context: Context) -> None:
         self._compiled = compiled
@@ -34,6 +34,9 @@ class CommandJudge:
         self._prepared = prepared
         self._context = context
         self._paths = PathJudge(compiled, index, context, prepared.cwd)
+        self._calm_bases: set[str] = set()
+        """Directories that nothing speaks against, so that the parts of a pipeline ask once."""
+        self._usual = () if index.facts.root == "/usr" or within(index.facts.root, "/usr") else ("/usr/", "/bin/")
 
     def judge(self) -> list[Reason]:
         """The reasons of every command, redirection and assignment of the line, in order; never empty."""
@@ -135,7 +138,11 @@ class CommandJudge:
         barred = command.remote or command.privileged
         covers = None
         covered = False
+        plain = prepared.canonical is prepared.texts
+        second = prepared.texts[1] if len(prepared.texts) > 1 else None
         for rule in rules:
+            if plain and rule.tier is Tier.ALLOW and rule.rest and second not in rule.rest[0]:
+                continue  # most rules of a program differ in the first word after it
             length = match_prefix(rule, prepared.texts, prepared.canonical)
             if not length:
                 continue
@@ -220,7 +227,7 @@ class CommandJudge:
         if len(paths) == len(rule.program):
             return False
         real_program = self._index.program(name)
-        if real_program is None:
+        if real_program is None or real_program.startswith(self._usual):
             return True
         # A program found inside the tree is the agent's own text, whatever its name.
         return not self._paths.inside(real_program) or any(
@@ -359,9 +366,15 @@ class CommandJudge:
                 why = "the directory it runs in is not known before it runs"
                 found.append(self.default("path", prepared.joined, why, _span(command)))
                 continue
-            found += self._paths.judge(PathUse(asked=base, shown=base, access="read", span=_span(command)))
+            if base not in self._calm_bases:
+                against = self._paths.judge(PathUse(base, base, "read", _span(command)))
+                if not against:
+                    self._calm_bases.add(base)
+                found += against
+            if not is_git:
+                continue
             fact = self._index.path(base)
-            if is_git and fact is not None and fact.git_directory:
+            if fact is not None and fact.git_directory:
                 why = "a nested repository brings its own git configuration, which can name programs"
                 found.append(self.default("path", base, why, _span(command)))
         return found

@@ -65,6 +65,8 @@ class PathJudge:
 
     def inside(self, path: str) -> bool:
         """Whether a resolved path lies in the allowed roots of every scope."""
+        if self._compiled.only_root:
+            return within(path, self._index.facts.root)
         return all(any(root is not None and within(path, root) for root in roots) for roots in self._root_sets)
 
     def allowed_by(self, use: PathUse) -> Reason | None:

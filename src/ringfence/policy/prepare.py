@@ -163,7 +163,7 @@ class _Builder:
 
     def _uses(self, command: SimpleCommand, understood: Understood, bases: tuple[str | None, ...]) -> list[PathUse]:
         found = []
-        found_by_find = self._runs_on_found(command)
+        found_by_find = command.wrapper is not None and self._runs_on_found(command)
         for operand in understood.operands:
             word = command.words[operand.word] if 0 <= operand.word < len(command.words) else None
             if found_by_find and operand.text is None and operand.access == "read" and _is_found(word):
@@ -173,7 +173,10 @@ class _Builder:
                 asked = None
                 if operand.text is not None:
                     here = base if operand.directory == "." else self._in(operand.directory, base)
-                    asked = self._asked(operand.text, here, tilde=operand.tilde)
+                    if operand.tilde or here is None:
+                        asked = self._asked(operand.text, here, tilde=operand.tilde)
+                    else:
+                        asked = join(here, operand.text)
                 if operand.glob and asked is not None:
                     self._globs.append(asked)
                 shown = operand.text if operand.text is not None else (word.raw if word is not None else "?")
