@@ -272,3 +272,14 @@ BAD_POLICIES = [
 def test_a_policy_that_cannot_be_meant_refuses_everything(tmp_path, double, broken):
     shop = double.Shop(tmp_path, policy={**double.POLICY, **broken})
     assert {r.code for r in shop.change().check().reasons} == {"policy.unreadable"}
+
+
+def test_one_evidence_file_a_change_where_the_base_asks_it(tmp_path, double):
+    shop = double.Shop(tmp_path, policy={**double.POLICY, "evidence_file": "evidence/*.json"})
+    case = shop.change()
+    case.entry = {"evidence/one.json": double.text(case.promo)}
+    verdict = case.check()
+    assert (verdict.outcome.word, verdict.numbers["paths"]) == ("human_review", 2), verdict.reasons
+    two = shop.change()
+    two.entry = {"evidence/one.json": double.text(two.promo), "evidence/two.json": double.text(two.promo)}
+    assert "evidence.not_a_file" in {r.code for r in two.check().reasons}
