@@ -3,11 +3,13 @@
 Prints the median of reading a line and of reading all arguments with the program tables, and the growth with length.
 """
 
+import functools
 import statistics
 import time
 
 from ringfence.shell.parse import parse_line
 from ringfence.shell.programs import read_arguments
+from ringfence.shell.syntax import SimpleCommand
 
 LINES = {
     "git status": "git status",
@@ -30,13 +32,18 @@ def median(work, rounds: int = 400) -> float:
     return statistics.median(times) / 1000
 
 
+def read_all(commands: tuple[SimpleCommand, ...]) -> None:
+    for command in commands:
+        read_arguments(command)
+
+
 def main() -> None:
     print(f"{'line':16} {'read, µs':>10} {'tables, µs':>11}")
     for name, line in LINES.items():
-        read = parse_line(line)
-        print(
-            f"{name:16} {median(lambda: parse_line(line)):10.1f} {median(lambda: [read_arguments(item) for item in read.commands]):11.1f}"
-        )
+        commands = parse_line(line).commands
+        reading = median(functools.partial(parse_line, line))
+        tables = median(functools.partial(read_all, commands))
+        print(f"{name:16} {reading:10.1f} {tables:11.1f}")
     print(f"\n{'repeated':14} {'250 kB, s':>10} {'1 MB, s':>10}")
     for unit in REPEATED:
         taken = []

@@ -137,6 +137,8 @@ class Lines:
         return text
 
     def wrapper(self, depth: int) -> str:
+        if not self.quiet and self.chance(0.1):
+            return self.script_on_input()
         quoted = self.quoted_script(depth)
         inner = self.simple(0)
         return self.pick(
@@ -146,7 +148,6 @@ class Lines:
             f"eval {quoted}", f"eval {inner}", f"trap {quoted} EXIT", f"bash -c {quoted}", f"bash -ec {quoted} x y", f"bash -c -- {quoted}", f"bash +e -c {quoted}", f"sh -c {quoted}", f"sh -uc {quoted}",
             f"p2 | xargs {inner}", f"echo a b | xargs -n 1 {self.pick(*PROGRAMS)} z", f"echo a | xargs -I{{}} {self.pick(*PROGRAMS)} x{{}}y", f"echo a | xargs -0 -r {self.pick(*PROGRAMS)}", "echo a | xargs -I X bash -c 'p6 X'",
             f"find . -name one.txt -exec {self.pick(*PROGRAMS)} {{}} \\;", f"find d1 -type f -exec {self.pick(*PROGRAMS)} a {{}} +", f"find d1 -name '*.txt' -execdir {self.pick(*PROGRAMS)} {{}} ';'",
-            f"bash {self.document(quoted=True)}", f"bash -s a {self.document(quoted=False)}", f"cat {self.document(quoted=True)} | bash", f"sh {self.document(quoted=True)}",
         ) if not self.quiet else self.pick(f"env {inner}", f"bash -c {quoted}", f"eval {quoted}", f"timeout 5 {inner}", f"trap {quoted} EXIT")  # fmt: skip
 
     def quoted_script(self, depth: int) -> str:
@@ -207,6 +208,16 @@ class Lines:
             operator, end, body = "<<-", "\t" + delimiter, "\t" + body
         self.waiting.append(f"{body}{end}\n")
         return f"{operator}{self.pick('', ' ')}{spelled}"
+
+    def script_on_input(self) -> str:
+        start, quoted, end = self.pick(
+            ("bash", True, ""),
+            ("bash -s a", False, ""),
+            ("cat", True, " | bash"),
+            ("sh", True, ""),
+            ("bash -x", True, ""),
+        )
+        return f"{start} {self.document(quoted=quoted)}{end}"
 
     def document(self, *, quoted: bool) -> str:
         """A here-document that holds a script."""

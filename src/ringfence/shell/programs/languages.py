@@ -200,6 +200,8 @@ def read_git_remote(reader: "Reader") -> None:
 def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> bool:
     """Roles of operands and values that are more than a path. True where ``role`` is one of them."""
     if role == "node":
+        if not word.dynamic and word.text.startswith("@"):
+            reader.effect(EffectKind.UNKNOWN, word.text, (index,), "reads more arguments from a file")
         text = word.text.split("::", 1)[0] if not word.dynamic else word.text
         reader.path(replace(word, text=text), index, "execute")
     elif role == "arguments":
@@ -219,6 +221,8 @@ def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> b
             reader.effect(
                 EffectKind.EXECUTES, word.text, (*reader.essential[:2], index), f"`{word.text}` runs a command"
             )
+        elif role == "submodule" and word.text in ("add", "update"):
+            reader.effect(EffectKind.NETWORK, word.text, (*reader.essential[:2], index), "fetches other repositories")
     elif role != "wrapped":
         return False
     return True

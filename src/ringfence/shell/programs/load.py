@@ -42,6 +42,20 @@ class Tables:
             self._built[key] = self._build(program, key)
         return self._built[key]
 
+    def has_subcommands(self, program: str) -> bool:
+        """Whether subcommands of a program have tables, so that another one is an unknown one."""
+        if program not in self._texts:
+            return False
+        head = next(
+            (
+                name
+                for name, data in self._file(program).items()
+                if program in (name, *str(data.get("also", "")).split())
+            ),
+            program,
+        )
+        return any(name.startswith(head + " ") for name in self._file(program))
+
     def names(self) -> tuple[str, ...]:
         """Every program that has a table."""
         return tuple(sorted(self._texts))

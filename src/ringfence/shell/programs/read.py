@@ -168,6 +168,10 @@ class Reader:
         self.essential.append(index)
         if table is None:
             self.known = False
+            if self.tables.has_subcommands(self.program):
+                named = tuple(self.essential)
+                why = f"`{' '.join((self.program, *self.subcommand))}` is not in the table of `{self.program}`"
+                self.effect(EffectKind.UNKNOWN_OPTION, word.text, named, why)
             self.essential.extend(range(index + 1, len(self.words)))
             self.paths.extend(
                 self.placed(_path_use(other, number, PathAccess.READ, maybe=True))
