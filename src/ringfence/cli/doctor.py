@@ -92,9 +92,9 @@ def _fence_inside_root(paths: Paths) -> RingfenceError | None:
     """Whether the policy here would let an agent write the fence's own code; other policy faults are `check`'s to tell."""
     import os
 
+    from ringfence.policy.in_force import find_policy
     from ringfence.policy.policy import Policy
     from ringfence.supervisor.door import refuse_own_home_inside
-    from ringfence.policy.in_force import find_policy
 
     del paths
     try:

@@ -1,10 +1,10 @@
-"""``ringfence policy``: trust, presets, lint, schema, diff."""
+"""``ringfence policy``: trust, presets, suggest, reload, lint, schema, diff."""
 
 import argparse
 import os
 import sys
 
-from ringfence.cli import policy_review
+from ringfence.cli import policy_network, policy_review
 from ringfence.model.errors import PolicyError
 from ringfence.supervisor.paths import Paths
 
@@ -17,8 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trust.add_argument("--yes", action="store_true", help="do not ask")
     trust.add_argument("--digest", metavar="D", help="trust only if the policy still has this digest")
     trust.add_argument("--withdraw", action="store_true", help="forget the trust")
-    presets = verbs.add_parser("presets", help="list the presets, or show one")
-    presets.add_argument("name", nargs="?")
+    policy_network.configure(verbs)
     policy_review.configure(verbs)
 
 
@@ -66,21 +65,11 @@ def _agreed(digest: str) -> bool:
     return input(f"type {digest[:8]} to trust it: ").strip() == digest[:8]
 
 
-def _presets(args: argparse.Namespace, _paths: Paths) -> int:
-    from ringfence.policy.presets import NAMES, load_preset, preset_text
-
-    if args.name is not None:
-        print(preset_text(args.name), end="")
-        return 0
-    for name in NAMES:
-        document = load_preset(name)
-        print(f"{name:14} {document.file.partition('@')[2]:>3}  {len(document.commands)} command rules")
-    return 0
-
-
 _VERBS = {
     "trust": _trust,
-    "presets": _presets,
+    "presets": policy_network.run_presets,
+    "suggest": policy_network.run_suggest,
+    "reload": policy_network.run_reload,
     "lint": policy_review.run_lint,
     "schema": policy_review.run_schema,
     "diff": policy_review.run_diff,

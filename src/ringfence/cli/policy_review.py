@@ -11,6 +11,7 @@ from ringfence.supervisor.paths import Paths
 
 if TYPE_CHECKING:
     from ringfence.policy.fixtures import Fixture
+    from ringfence.policy.lint import Finding
     from ringfence.policy.policy import Policy
 
 
@@ -51,6 +52,7 @@ def run_lint(args: argparse.Namespace, _paths: Paths) -> int:
         for scope, document in policy.scopes
         for finding in lint(document, scope=scope, fixtures=fixtures, fixtures_file=os.path.basename(fixtures_path))
     ]
+    findings += _hosts(policy)
     if args.json:
         print(json.dumps(lint_report.as_json(findings), indent=2))
     elif args.sarif:
@@ -58,6 +60,22 @@ def run_lint(args: argparse.Namespace, _paths: Paths) -> int:
     else:
         print(lint_report.as_text(findings))
     return 1 if any(args.strict or finding.level == WARNING for finding in findings) else 0
+
+
+def _hosts(policy: "Policy") -> "list[Finding]":
+    """What is wrong with the allowed hosts, by the network room's lists of dangerous and moved names."""
+    from ringfence.cli.policy_network import host_findings
+    from ringfence.model.tier import Tier
+    from ringfence.policy.lint import WARNING, Finding
+
+    found: list[Finding] = []
+    for _, document in policy.scopes:
+        allowed = [rule for rule in document.network if rule.tier is Tier.ALLOW and rule.host]
+        for text in host_findings((rule.host, rule.ports) for rule in allowed):
+            rule = next((rule for rule in allowed if text.startswith(rule.host)), allowed[0])
+            fix = "narrow it, ask instead, or use a preset; docs/network.md names the classes"
+            found.append(Finding(code="host", level=WARNING, message=text, at=rule.at, fix=fix))
+    return found
 
 
 def run_schema(_args: argparse.Namespace, _paths: Paths) -> int:

@@ -79,6 +79,8 @@ class NetworkRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     methods: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     preset: str = ""
+    inspect: bool = False
+    """Requests to this host are looked into: TLS ends at the fence, methods, paths and bodies are judged."""
     because: str = ""
     when: When | None = None
     approvals: int = 1

@@ -170,7 +170,7 @@ def _network_presets(document: Document, hook: object) -> Document:
                     paths=given.paths,
                     because=given.because or rule.because,
                 )
-                for given in hook(rule.preset)
+                for given in hook(rule.preset, inspect=rule.inspect)
             ]
         elif rule.preset in KNOWN_NETWORK_PRESETS:
             found.append(rule)

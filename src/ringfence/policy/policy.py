@@ -6,9 +6,8 @@ expanded, the program tables, the built-in lists and the evaluator's version, so
 
 import functools
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import msgspec
 
@@ -28,8 +27,14 @@ from ringfence.policy.prepare import Prepared, prepare, programs_of, questions_o
 from ringfence.policy.questions import Questions
 
 _LINES = frozenset({ShellLine, Argv})
-NetworkPresets = Callable[[str], tuple[NetworkRule, ...]]
-"""Gives the rules of a network preset by name, or raises PolicyError for a name it does not know."""
+
+
+class NetworkPresets(Protocol):
+    """Gives the rules of a network preset by name, or raises PolicyError for a name it does not know."""
+
+    def __call__(self, name: str, *, inspect: bool) -> tuple[NetworkRule, ...]:
+        """``inspect``: requests are looked into, so that methods and paths can be held to what reading needs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +326,7 @@ class Policy:
     def inspects(self, host: str, port: int) -> bool:
         """Whether a rule for this host speaks of methods or paths, so that its requests must be seen to be judged."""
         return any(
-            (rule.methods or rule.paths)
+            (rule.inspect or rule.methods or rule.paths)
             and pattern is not None
             and pattern.matches(host)
             and port in (rule.ports or (443,))
@@ -331,7 +336,7 @@ class Policy:
     @property
     def inspects_anything(self) -> bool:
         """Whether any network rule needs requests to be seen."""
-        return any(rule.methods or rule.paths for rule, _, _, _ in self._compiled.network)
+        return any(rule.inspect or rule.methods or rule.paths for rule, _, _, _ in self._compiled.network)
 
     @property
     def network_summary(self) -> str:

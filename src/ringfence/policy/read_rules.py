@@ -97,7 +97,9 @@ def read_when(source: Source, node: Node | None) -> When | None:
 
 def read_network_rule(source: Source, node: Node, tier: Tier, number: int) -> NetworkRule:
     """One rule of ``network``: a host or a preset."""
-    keys = reading.fields(source, node, "a network rule", (*_COMMON, "host", "ports", "methods", "paths", "preset"))
+    keys = reading.fields(
+        source, node, "a network rule", (*_COMMON, "host", "ports", "methods", "paths", "preset", "inspect")
+    )
     if ("host" in keys) == ("preset" in keys):
         raise source.fault("key-missing", "a network rule names either `host` or `preset`", node, "write one of them")
     host = reading.text(source, keys["host"], "host") if "host" in keys else ""
@@ -121,6 +123,7 @@ def read_network_rule(source: Source, node: Node, tier: Tier, number: int) -> Ne
         methods=methods,
         paths=paths,
         preset=reading.text(source, keys["preset"], "preset") if "preset" in keys else "",
+        inspect="inspect" in keys and reading.boolean(source, keys["inspect"], "inspect"),
         because=_because(source, keys),
         when=read_when(source, keys.get("when")),
         approvals=_approvals(source, keys, tier),

@@ -103,6 +103,7 @@ def _network() -> dict[str, Any]:
             "host": _TEXT,
             "preset": _TEXT,
             "ports": {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 65535}},
+            "inspect": {"type": "boolean"},
             "methods": {"oneOf": [{"enum": list(METHODS)}, {"type": "array", "items": {"enum": list(METHODS)}}]},
             "paths": _TEXT_OR_TEXTS,
             **_common(),

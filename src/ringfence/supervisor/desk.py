@@ -45,6 +45,8 @@ class Desk:
                 return self._runner.commit(self._load(request), request.paths, caller.person)
             case "discard":
                 return self._runner.discard(self._load(request), request.paths, caller.person)
+            case "reload":
+                return self._reload(request, caller)
             case "end" | "terminate":
                 return self._end(request, caller)
             case _:
@@ -79,6 +81,23 @@ class Desk:
         self._door.note(EntryKind.MISSION, {**body, **opened, "by": caller.person.name}, mission=MissionId(mission.id))
         self._missions.store(mission)
         return self._shown(mission)
+
+    def _reload(self, request: requests.Mission, caller: Caller) -> Answer:
+        """Pin the policy as it is now; recorded before it counts. A person's choice, never the agent's."""
+        mission = self._load(request)
+        policy = self._door.policy_for(mission.root)
+        if not policy.trusted:
+            raise RingfenceError(
+                "not-trusted",
+                "the repository's policy is not trusted as it is now",
+                where=mission.root,
+                remedy="ringfence policy trust",
+            )
+        body = {"action": "reload", "before": mission.policy_digest, "after": policy.digest, "by": caller.person.name}
+        self._door.note(EntryKind.POLICY, dict(body), mission=MissionId(mission.id))
+        changed = msgspec.structs.replace(mission, policy_digest=str(policy.digest))
+        self._missions.store(changed)
+        return {**self._shown(changed), "before": mission.policy_digest}
 
     def _end(self, request: requests.Mission, caller: Caller) -> Answer:
         mission = self._load(request)

@@ -20,10 +20,10 @@ class Presets:
         """``paths.state`` holds the file hosts that were pinned."""
         self._lock_file = f"{paths.state}/presets.lock"
 
-    def __call__(self, name: str) -> tuple[NetworkRule, ...]:
+    def __call__(self, name: str, *, inspect: bool) -> tuple[NetworkRule, ...]:
         """The rules of one preset. Raises PolicyError for an unknown name, or a lock that cannot be read."""
         pinned = read_lock(self._lock_file).pinned
-        expansion = expand(name, _indexes(int(time.monotonic() // KNOWN_SECONDS)), pinned=pinned)
+        expansion = expand(name, _indexes(int(time.monotonic() // KNOWN_SECONDS)), inspection=inspect, pinned=pinned)
         return tuple(
             NetworkRule(
                 tier=rule.tier,
@@ -34,6 +34,7 @@ class Presets:
                 methods=rule.methods,
                 paths=rule.paths,
                 preset=name,
+                inspect=inspect,
                 because=rule.because,
             )
             for rule in expansion.rules

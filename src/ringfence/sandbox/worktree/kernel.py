@@ -92,8 +92,8 @@ def birth(path: str) -> int:
     at_fdcwd, statx_btime = -100, 0x800
     if _libc.statx(at_fdcwd, os.fsencode(path), 0, statx_btime, buffer) != 0:
         _fail(path)
-    mask = int.from_bytes(buffer[0:4], "little")
+    mask = int.from_bytes(buffer.raw[0:4], "little")
     if not mask & statx_btime:
         return 0
-    seconds = int.from_bytes(buffer[80:88], "little", signed=True)
-    return seconds * 1_000_000_000 + int.from_bytes(buffer[88:92], "little")
+    seconds = int.from_bytes(buffer.raw[80:88], "little", signed=True)
+    return seconds * 1_000_000_000 + int.from_bytes(buffer.raw[88:92], "little")
