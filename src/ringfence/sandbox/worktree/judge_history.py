@@ -14,6 +14,7 @@ from ringfence.sandbox.worktree.change import covers
 from ringfence.sandbox.worktree.guard import protection
 from ringfence.sandbox.worktree.history_report import RefItem, item_of
 from ringfence.sandbox.worktree.judge import OVERLAP, PIECE
+from ringfence.sandbox.worktree.links import is_winding
 from ringfence.sandbox.worktree.quarantine import Quarantine, Touched
 from ringfence.sandbox.worktree.refs import Move
 
@@ -50,7 +51,8 @@ class HistoryJudge:
             return guarded.tier, guarded.rule, guarded.because
         if self.hides(one.path):
             return Tier.DENY, "gate/hidden", "the policy hides this path from the box"
-        if one.mode == _LINK and _leads_out(one.path, os.fsdecode(content)):
+        target = os.fsdecode(content)
+        if one.mode == _LINK and (_leads_out(one.path, target) or is_winding(target)):
             return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
         action = FileAction.DELETE if one.deleted else FileAction.WRITE
         worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")

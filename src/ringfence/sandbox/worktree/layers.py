@@ -75,7 +75,9 @@ def set_out(path: str, bin_folder: str) -> None:
             os.rename(path, f"{bin_folder}/{number}")
             return
         except FileNotFoundError:
-            return
+            if not os.path.lexists(path):
+                return
+            os.makedirs(bin_folder, mode=0o700, exist_ok=True)  # the bin was emptied at this moment
         except OSError as error:
             if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
                 raise
@@ -83,8 +85,13 @@ def set_out(path: str, bin_folder: str) -> None:
 
 
 def empty_bin(bin_folder: str) -> None:
-    """Remove everything that ``set_out`` put there."""
-    remove_tree(bin_folder)
+    """Remove everything that ``set_out`` put there; what another thread puts in or removes meanwhile is left to it."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(bin_folder):
+            with contextlib.suppress(OSError):
+                remove_tree(f"{bin_folder}/{name}")
+    with contextlib.suppress(OSError):
+        os.rmdir(bin_folder)
 
 
 def carry_on(folder: str, root: str, kept: Iterable[str], bin_folder: str, *, target: str | None = None) -> None:
