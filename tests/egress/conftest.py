@@ -151,15 +151,19 @@ class Rig:
         self.ledger_fails = False
         self._lock = threading.Lock()
         options.setdefault("ask_millis", 700)
-        self.worker = Worker.spawn(
-            self.box.descriptors,
-            mission=MissionId("m-test"),
-            decide=rules.decide,
-            record=self._record,
-            resolver=Upstream(nameservers=((world.nameserver, 53),)),
-            options=Options(prefix=world.internet.uplink, **options),
-            **how,
-        )
+        try:
+            self.worker = Worker.spawn(
+                self.box.descriptors,
+                mission=MissionId("m-test"),
+                decide=rules.decide,
+                record=self._record,
+                resolver=Upstream(nameservers=((world.nameserver, 53),)),
+                options=Options(prefix=world.internet.uplink, **options),
+                **how,
+            )
+        except BaseException:
+            self.box.close()
+            raise
 
     def _record(self, line: ConnectionLog) -> None:
         if self.ledger_fails:

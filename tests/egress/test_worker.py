@@ -282,3 +282,36 @@ def test_programs_are_named_by_the_launchers_answer(world, kit):
         assert all(target[1] == 80 for _source, target in seen)
     finally:
         rig.close()
+
+
+def test_a_process_kept_ready_is_taken_replaced_and_ended():
+    from ringfence.egress.spare import Shelf
+
+    shelf = Shelf()
+    try:
+        shelf.warm()
+        ready = shelf._ready.process.pid
+        taken = shelf.take()
+        assert taken.process.pid == ready
+        soon(lambda: shelf._ready is not None and shelf._ready.process.pid != ready)
+        taken.end()
+        dead = shelf._ready
+        dead.process.kill()
+        dead.process.wait()
+        fresh = shelf.take()
+        assert fresh.process.poll() is None
+        fresh.end()
+    finally:
+        time.sleep(0.3)
+        shelf.clear()
+    assert shelf._ready is None
+
+
+def test_a_granted_port_that_is_taken_is_a_clear_fault(world, kit):
+    import socket
+
+    from ringfence.model.errors import BoxError
+
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(BoxError, match="granted") as caught:
+        world.rig(kit.Rules(), {"inbound": ((taken.getsockname()[1], 3000),)})
+    assert caught.value.code == "grant-port-taken"

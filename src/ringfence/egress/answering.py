@@ -69,6 +69,8 @@ class Answerer:
     attribute: Attribute | None = None
     inspects: Callable[[str, int], bool] | None = None
     vaults: dict[str, Vault] = field(default_factory=dict)
+    bound: frozenset[tuple[str, int]] = frozenset()
+    """Host and port of credentials whose placeholders are replaced on the way out: such hosts are inspected."""
     grants: frozenset[tuple[str, int]] = frozenset()
     """Entry (``host-port`` or ``inbound``) and port that the mission's configuration opened."""
     names: list[tuple[int, str]] = field(default_factory=list)
@@ -179,6 +181,8 @@ class Answerer:
         return [self._deny(message, line)]
 
     def _to_inspect(self, subject: Try) -> bool:
+        if (subject.host, subject.port) in self.bound:
+            return True
         return self.inspects is not None and self.inspects(subject.host, subject.port)
 
     def _strictest(self, call: ToolCall, message: Ask) -> Decision | None:

@@ -132,7 +132,7 @@ class Held(Message, frozen=True, kw_only=True):
 
 
 class Listener(Message, frozen=True, kw_only=True):
-    """One descriptor handed over."""
+    """One descriptor handed over with this packet; ``fd`` is its place among the packet's descriptors."""
 
     name: Short
     fd: int

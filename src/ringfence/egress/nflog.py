@@ -11,6 +11,7 @@ from ringfence.egress.names import NameTable
 
 PACKET = (4 << 8) | 0
 ATTR_PAYLOAD, ATTR_PREFIX = 9, 10
+UNREAD = "(not read)"
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp", 132: "sctp", 136: "udplite"}
 
 
@@ -59,7 +60,7 @@ def read_packet(data: bytes) -> Logged | None:
 
 async def watch(stream: Stream, link: Link, names: NameTable) -> None:
     """Task: tell of every refused packet, repeated ones in one message a round."""
-    lost = 0
+    skipped = 0
     while True:
         try:
             message = stream.sock.recv(65_536)
@@ -69,16 +70,20 @@ async def watch(stream: Stream, link: Link, names: NameTable) -> None:
         except OSError:
             if stream.closed:
                 return
-            lost += 1  # ENOBUFS: a flood ran over the socket's buffer; at least this many went unseen
-            _tell(link, Logged(protocol="udp", source=("", 0), target=("(lost)", 0)), None)
+            skipped += 1  # ENOBUFS: a flood ran over the socket's buffer; at least one went unseen
             continue
+        packets = read_packets(message)
         if link.crowded:
+            skipped += len(packets)
             continue
-        for packet in read_packets(message):
+        if skipped:
+            _tell(link, Logged(protocol="udp", source=("", 0), target=(UNREAD, 0)), None, count=skipped)
+            skipped = 0
+        for packet in packets:
             _tell(link, packet, names.name_of(ipaddress.ip_address(packet.target[0])))
 
 
-def _tell(link: Link, packet: Logged, name: str | None) -> None:
+def _tell(link: Link, packet: Logged, name: str | None, *, count: int = 1) -> None:
     subject = Try(
         host=name or packet.target[0],
         port=packet.target[1],
@@ -90,7 +95,7 @@ def _tell(link: Link, packet: Logged, name: str | None) -> None:
     )
     rule = "egress/icmp" if packet.protocol == "icmp" else "egress/udp"
     because = f"{packet.protocol} does not leave a box; names are answered inside, HTTP/3 falls back to TCP"
-    link.tell(Refused(subject=subject, rule=rule, because=because))
+    link.tell(Refused(subject=subject, rule=rule, because=because, count=count))
 
 
 def _attributes(data: bytes) -> dict[int, bytes]:

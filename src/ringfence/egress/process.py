@@ -10,20 +10,22 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ringfence.egress import asking, capture, entries, grants, httpflow, nflog
 from ringfence.egress.asking import Listener, Named, Ready, Setup
-from ringfence.egress.authority import Authority, upstream_context
 from ringfence.egress.buckets import Bucket
 from ringfence.egress.confine import confine
 from ringfence.egress.dial import Dialer, Resolver
-from ringfence.egress.inspection import Inspector
 from ringfence.egress.link import PACKET, Link
 from ringfence.egress.loop import Loop, Stream
 from ringfence.egress.names import NameTable
 from ringfence.egress.rules import canonical_host
 from ringfence.egress.session import Services, Session
 from ringfence.egress.stub import Stub
+
+if TYPE_CHECKING:
+    from ringfence.egress.inspection import Inspector
 
 
 def main(argv: list[str]) -> int:
@@ -34,8 +36,8 @@ def main(argv: list[str]) -> int:
     stream = Stream(loop, channel)
     link = Link(loop, stream, setup.ask_millis / 1000)
     services = build(loop, link, setup)
-    inspector = inspector_of(setup)
-    services.inspect = inspector.inspect
+    inspector = inspector_of(setup) if setup.authority[0] or setup.bindings else None
+    services.inspect = inspector.inspect if inspector is not None else None
     inbound = grants.Inbound(loop, [fd for name, fd in listeners.items() if name.startswith("inbound:")])
     held = confine()
     gate = capture.Gate(loop, services, Bucket(setup.rate, setup.burst), setup.open_limit)
@@ -53,16 +55,16 @@ def main(argv: list[str]) -> int:
 
 def receive(channel: socket.socket) -> tuple[Setup, dict[str, int], NameTable]:
     """Listeners and names first, the set-up last."""
-    channel.settimeout(10)
+    channel.setblocking(True)
     listeners: dict[str, int] = {}
     names = NameTable()
     while True:
-        packet = channel.recv(PACKET)
+        packet, fds, _flags, _address = socket.recv_fds(channel, PACKET, 253)
         if not packet:
             raise SystemExit(0)
         for message in asking.from_supervisor(packet):
             if isinstance(message, Listener):
-                listeners[message.name] = message.fd
+                listeners[message.name] = fds[message.fd]
             elif isinstance(message, Named):
                 names.restore([(message.number, message.name)])
             elif isinstance(message, Setup):
@@ -84,8 +86,11 @@ def build(loop: Loop, link: Link, setup: Setup) -> Services:
     )
 
 
-def inspector_of(setup: Setup) -> Inspector:
-    """What inspection and endpoints need, everything read from files now."""
+def inspector_of(setup: Setup) -> "Inspector":
+    """What inspection and endpoints need, everything read from files now. Costs more than all the rest of the start."""
+    from ringfence.egress.authority import Authority, upstream_context
+    from ringfence.egress.inspection import Inspector
+
     certificate, key = setup.authority
     today = dt.datetime.fromtimestamp(time.time(), dt.UTC)
     "a".encode("idna")  # the codec that TLS uses for names is a file as well
@@ -109,7 +114,7 @@ class Serving:
     setup: Setup
     names: NameTable
     gate: capture.Gate
-    inspector: Inspector
+    inspector: "Inspector | None"
     inbound: grants.Inbound
 
     def begin(self, name: str, fd: int) -> None:
@@ -158,7 +163,9 @@ class Serving:
             entry="endpoint",
             source=peer_of(client),
         )
-        await session.run(lambda: self.inspector.endpoint(session, binding))
+        assert self.inspector is not None
+        inspector = self.inspector
+        await session.run(lambda: inspector.endpoint(session, binding))
 
 
 def peer_of(client: Stream) -> tuple[str, int]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from ringfence.egress.rules import BadHostError, canonical_host
 
+MAX_HOSTS = 500
+"""Names taken from a hosts file. Block lists hold thousands; what lies beyond is asked of the name servers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
@@ -41,7 +44,7 @@ def read_hosts(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
             for word in words[1:]:
                 with contextlib.suppress(BadHostError):
                     found.setdefault(canonical_host(word).text, []).append(address)
-    return tuple((name, tuple(addresses)) for name, addresses in found.items())
+    return tuple((name, tuple(addresses)) for name, addresses in found.items())[:MAX_HOSTS]
 
 
 def _text(path: str) -> str:

@@ -11,7 +11,6 @@ import queue
 import select
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +18,13 @@ from dataclasses import dataclass, field
 
 from ringfence.egress import asking
 from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record
-from ringfence.egress.asking import Binding, Listener, Message, Named, Setup, Stop
+from ringfence.egress.asking import Binding, Message, Named, Setup, Stop
 from ringfence.egress.authority import make_authority
 from ringfence.egress.credentials import Credential, Vault
-from ringfence.egress.link import PACKET, channel
+from ringfence.egress.link import PACKET
 from ringfence.egress.placeholders import placeholder_for
 from ringfence.egress.relay import LINGER_RESET
+from ringfence.egress.spare import SHELF
 from ringfence.egress.upstream import Upstream, system_upstream
 from ringfence.model.errors import BoxError
 from ringfence.model.ids import Micros, MissionId
@@ -141,14 +141,13 @@ class Worker:
         if authority is None and options.inspection:
             authority = make_authority(mission, dt.datetime.fromtimestamp(time.time(), dt.UTC))
         authority = authority or ("", "")
-        fds = {name: os.dup(fd) for name, fd in descriptors.items()}
-        inbound_ports = {}
-        for port, box_port in options.inbound:
-            listener = socket.create_server(("127.0.0.1", port), backlog=128)
-            port = listener.getsockname()[1]
-            inbound_ports[box_port] = port
-            fds[f"outside:{port}:{box_port}"] = listener.detach()
+        if authority[0]:
+            answerer.bound = frozenset((c.host, c.port) for c in credentials if not c.endpoint)
+        outside = _outside(options.inbound, mission)
+        inbound_ports = {box_port: port for (port, box_port) in outside}
         answerer.grants |= {("inbound", port) for port in inbound_ports.values()}
+        fds = {name: os.dup(fd) for name, fd in descriptors.items()}
+        fds |= {f"outside:{port}:{box_port}": fd for (port, box_port), fd in outside.items()}
         setup = Setup(
             mission=mission,
             nameservers=upstream.nameservers,
@@ -232,23 +231,14 @@ class Worker:
             self._fds.clear()
 
     def _start(self) -> None:
-        near, far = channel()
         self.answerer.ready = None
-        with far:
-            command = [*self.options.prefix, sys.executable, "-I", "-m", "ringfence.egress.process", str(far.fileno())]
-            self._process = subprocess.Popen(
-                command,
-                pass_fds=[far.fileno(), *self._fds.values()],
-                stdin=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-                start_new_session=True,
-            )
-        near.setblocking(False)
-        self._channel = near
-        messages: list[Message] = [Listener(name=name, fd=fd) for name, fd in self._fds.items()]
-        messages += [Named(number=number, name=name) for number, name in self.answerer.names]
-        self._send([*messages, self._setup])
+        started = SHELF.take(self.options.prefix)
+        self._process, self._channel = started.process, started.channel
+        with contextlib.suppress(OSError):  # gone already: the conversation ends at once, and another is started
+            started.hand_over(self._fds)
+        started.channel.setblocking(False)
+        names: list[Message] = [Named(number=number, name=name) for number, name in self.answerer.names]
+        self._send([*names, self._setup])
 
     def _converse(self) -> None:
         """Answer until the worker ends."""
@@ -394,6 +384,36 @@ def _turn_away(name: str, fd: int) -> None:
         accepted, _peer = sock.accept()
         with accepted:
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+
+
+def warm() -> None:
+    """Keep one worker process ready, with everything imported, so that the next box waits for none. Cheap to repeat."""
+    SHELF.warm()
+
+
+def cool() -> None:
+    """End the process kept ready, as when the supervisor stops."""
+    SHELF.clear()
+
+
+def _outside(grants: tuple[tuple[int, int], ...], mission: str) -> dict[tuple[int, int], int]:
+    """A listener on the host's loopback for each granted port of the box. Raises BoxError where one is taken."""
+    found: dict[tuple[int, int], int] = {}
+    try:
+        for port, box_port in grants:
+            listener = socket.create_server(("127.0.0.1", port), backlog=128)
+            own = listener.getsockname()[1]
+            found[own, box_port] = listener.detach()
+    except OSError as error:
+        for fd in found.values():
+            os.close(fd)
+        raise BoxError(
+            "grant-port-taken",
+            f"port {port} of this machine, granted to the box's port {box_port}, cannot be opened: {error.strerror}",
+            where=mission,
+            remedy="end the program that uses the port, or grant another (0 takes any free one)",
+        ) from error
+    return found
 
 
 def _binding(credential: Credential, placeholder: str) -> Binding:
