@@ -161,6 +161,22 @@ def test_a_body_is_judged_whole_and_capped(rig):
     assert len(requests(rig, mark)[0]["body"]) == 2000
 
 
+def test_bodies_held_at_once_are_bounded_and_given_back(monkeypatch):
+    from ringfence.egress import inspection
+    from ringfence.egress.opening import RefusedError
+
+    monkeypatch.setattr(inspection, "MAX_BUFFERED", 100)
+    inspector = inspection.Inspector(authority=None, upstream=None, bindings=(), body_cap=1000, judge_bodies=True)
+    first, second = (inspection.Exchange(inspector, None, secure=True) for _ in range(2))
+    first._hold(90)
+    with pytest.raises(RefusedError) as caught:
+        second._hold(20)
+    assert caught.value.rule == "egress/body-too-large"
+    second._release()
+    first._release()
+    assert inspector.buffered == 0
+
+
 def test_bodies_reach_the_policy_in_windows_that_overlap(world, kit):
     seen = []
     rules = kit.Rules(allow=("example.org:443",))

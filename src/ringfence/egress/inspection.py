@@ -18,6 +18,7 @@ from ringfence.egress.session import Session
 from ringfence.egress.tlsstream import TlsStream
 
 WINDOW = 48 * 1024
+MAX_BUFFERED = 64 * 1024 * 1024
 HOP = frozenset({"proxy-connection", "proxy-authorization"})
 
 
@@ -30,6 +31,8 @@ class Inspector:
     bindings: tuple[Binding, ...]
     body_cap: int
     judge_bodies: bool
+    buffered: int = 0
+    """Bytes of bodies held at this moment, over all connections."""
 
     async def inspect(self, session: Session, opening: Opening) -> None:
         """Serve one inspected connection to its end."""
@@ -74,6 +77,7 @@ class Exchange:
         self.inspector, self.session, self.secure, self.binding = inspector, session, secure, binding
         self.upstream: Stream | None = None
         self.down: Downstream | None = None
+        self._held = 0
 
     async def serve(self, data: bytes) -> None:
         """Judge and carry requests until the box or the server ends. Ends the session."""
@@ -93,6 +97,7 @@ class Exchange:
                 self.down.stop()
             raise
         finally:
+            self._release()
             if self.upstream is not None:
                 self.upstream.close()
 
@@ -115,6 +120,7 @@ class Exchange:
         await self._send(self._outgoing(head, use, secret))
         if body is not None:
             await self._send(body)
+            self._release()
             return data
         return await self._stream_body(head, data)
 
@@ -144,6 +150,7 @@ class Exchange:
         while True:
             count = _take(body, rest)
             taken += rest[:count]
+            self._hold(count)
             self._cap(len(taken))
             if body.done:
                 break
@@ -166,6 +173,17 @@ class Exchange:
             if body.done:
                 return rest[count:]
             rest = await self._more()
+
+    def _hold(self, count: int) -> None:
+        """Account for bytes held for judging. Many large bodies at once must not fill the worker's memory."""
+        self._held += count
+        self.inspector.buffered += count
+        if self.inspector.buffered > MAX_BUFFERED:
+            raise RefusedError("egress/body-too-large", "too many large request bodies at once", "http")
+
+    def _release(self) -> None:
+        self.inspector.buffered -= self._held
+        self._held = 0
 
     def _cap(self, total: int) -> None:
         if total > self.inspector.body_cap:
