@@ -102,7 +102,7 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=1200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines)
 def test_no_line_crashes_or_hangs(policy_of: Callable[..., Policy], line: str) -> None:
     decision = policy_of(RULES).decide(ToolCall.shell(line))

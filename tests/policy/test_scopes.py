@@ -52,7 +52,7 @@ def has_opinion(policy: Policy, name: str) -> bool:
     return any(reason.kind == "rule" for reason in policy.decide(ToolCall.argv([name])).reasons)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(documents, min_size=1, max_size=4))
 def test_merging_is_order_free(tmp_path: Path, texts: list[str]) -> None:
     scopes = list(zip(WIDER, texts, strict=False))
