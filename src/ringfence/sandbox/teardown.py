@@ -16,7 +16,7 @@ from ringfence.model.ids import MissionId
 from ringfence.sandbox.inner import groups
 from ringfence.sandbox.inner.tree import below
 from ringfence.sandbox.launcher import Launcher
-from ringfence.sandbox.worktree import layers, state
+from ringfence.sandbox.worktree import removal, state
 from ringfence.sandbox.worktree.tree import Worktree
 
 SCRATCH = re.compile(r"(view|smoke|probe)[.-].+")
@@ -156,7 +156,7 @@ def _remove(work: _Work, path: str) -> None:
         return
     if not work.dry_run:
         try:
-            layers.remove_tree(path)
+            removal.remove_tree(path)
         except OSError:
             work.left.append(path)
             return

@@ -216,7 +216,7 @@ def test_a_damaged_record_commits_nothing(bench):
 
 
 def test_the_bin_can_be_emptied_while_things_are_set_out(tmp_path):
-    from ringfence.sandbox.worktree import layers
+    from ringfence.sandbox.worktree import removal
 
     stop = threading.Event()
     faults = []
@@ -224,7 +224,7 @@ def test_the_bin_can_be_emptied_while_things_are_set_out(tmp_path):
     def sweep():
         try:
             while not stop.is_set():
-                layers.empty_bin(str(tmp_path / "bin"))
+                removal.empty_bin(str(tmp_path / "bin"))
         except OSError as fault:
             faults.append(fault)
 
@@ -234,22 +234,22 @@ def test_the_bin_can_be_emptied_while_things_are_set_out(tmp_path):
     try:
         for number in range(150):
             os.makedirs(tmp_path / f"d{number}" / "a" / "b")
-            layers.set_out(str(tmp_path / f"d{number}"), str(tmp_path / "bin"))
+            removal.set_out(str(tmp_path / f"d{number}"), str(tmp_path / "bin"))
             assert not (tmp_path / f"d{number}").exists()
     finally:
         stop.set()
         for thread in threads:
             thread.join()
     assert not faults
-    layers.empty_bin(str(tmp_path / "bin"))
+    removal.empty_bin(str(tmp_path / "bin"))
     assert not (tmp_path / "bin").exists()
 
 
 def test_a_bin_that_nobody_empties_does_not_grow(tmp_path):
-    from ringfence.sandbox.worktree import layers
+    from ringfence.sandbox.worktree import removal
 
     for number in range(60):
         (tmp_path / f"d{number}").mkdir()
-        layers.set_out(str(tmp_path / f"d{number}"), str(tmp_path / "bin"))
+        removal.set_out(str(tmp_path / f"d{number}"), str(tmp_path / "bin"))
     assert len(os.listdir(tmp_path / "bin")) <= 32
     assert os.listdir(tmp_path) == ["bin"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree import apply, journal, kernel, layers
+from ringfence.sandbox.worktree import apply, journal, kernel, layers, removal
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
 from ringfence.sandbox.worktree.judge import Judge, Verdict
 from ringfence.sandbox.worktree.plan import Plan, Step, ordered
@@ -161,9 +161,9 @@ class Gate:
             os.close(fd)
             with contextlib.suppress(OSError):
                 if record.has("done") or not record.has("plan"):
-                    layers.remove_tree(self.stage_path)
+                    removal.remove_tree(self.stage_path)
                     if not record.has("plan"):
-                        layers.remove_tree(record.folder)
+                        removal.remove_tree(record.folder)
         for number, why in changed.items():
             if number in stage.changes and not _follows(stage.changes[number]):
                 self._conflicts[stage.changes[number].path] = why
@@ -302,8 +302,8 @@ def recover(mission: str, upper: str, root: int, stage: str) -> list[str]:
         if record.has("clean") or record.has("undone"):
             continue
         if not record.has("plan"):
-            layers.remove_tree(stage)
-            layers.remove_tree(record.folder)
+            removal.remove_tree(stage)
+            removal.remove_tree(record.folder)
             continue
         if not record.has("done"):
             report = record.take_back(root)
@@ -322,7 +322,7 @@ def recover(mission: str, upper: str, root: int, stage: str) -> list[str]:
 
 def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
     plan, void = record.plan(), set(record.outcome().void)
-    layers.remove_tree(os.fsdecode(plan.stage))
+    removal.remove_tree(os.fsdecode(plan.stage))
     try:
         fd = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

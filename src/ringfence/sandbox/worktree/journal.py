@@ -19,8 +19,8 @@ import msgspec
 from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Identity
-from ringfence.sandbox.worktree.layers import remove_tree
 from ringfence.sandbox.worktree.plan import Outcome, Plan, Step
+from ringfence.sandbox.worktree.removal import remove_tree
 from ringfence.sandbox.worktree.state import identity_of, pack, unpack
 
 _at_step: Callable[[str], None] | None = None

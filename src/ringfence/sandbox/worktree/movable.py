@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable
 
 from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.removal import remove_tree
 
 _OPAQUE = "user.overlay.opaque"
 
@@ -37,8 +38,6 @@ def copy_up(upper: int, lower: int, path: str, hides: Callable[[str], bool], *, 
             _copy(below, above, name, path, hides, budget)
             return True
         except (TooMuch, OSError):
-            from ringfence.sandbox.worktree.layers import remove_tree
-
             remove_tree(name, dir_fd=above)
             return False
         finally:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.gitrun import Git
-from ringfence.sandbox.worktree.layers import remove_tree
+from ringfence.sandbox.worktree.removal import remove_tree
 
 MAX_BUNDLE = 512 * 1024 * 1024
 MAX_PATHS = 50_000

@@ -13,7 +13,7 @@ from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.ports import Decider
 from ringfence.sandbox.worktree import diff as differ
-from ringfence.sandbox.worktree import history, journal, kernel, layers, state
+from ringfence.sandbox.worktree import history, journal, kernel, layers, removal, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
@@ -269,19 +269,19 @@ class Worktree:
                 os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
                 layers.carry_on(folder, self.root, ignored, self._bin, target=self._carried)
             for part in (layer.work, f"{folder}/git-upper", f"{folder}/git-work"):
-                layers.set_out(part, self._bin)
+                removal.set_out(part, self._bin)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/layer.state")
 
     def forget_carried(self) -> None:
         """Remove the ignored paths that would be carried on to the next mission."""
         with self.lock():
-            layers.remove_tree(self._carried)
+            removal.remove_tree(self._carried)
             self.sweep()
 
     def sweep(self) -> None:
         """Remove what commits and discards set out of the way. Slow; call it after the answer is given, and at the end."""
-        layers.empty_bin(self._bin)
+        removal.empty_bin(self._bin)
 
     def undo(self, mission: MissionId) -> journal.UndoReport:
         """Give back what all commits of a mission changed, newest first. What someone changed since stays, and is listed."""
@@ -402,7 +402,7 @@ class Worktree:
     def _drop_all(self, layer: Layer, found: tuple[Change, ...]) -> None:
         folder = os.path.dirname(layer.upper)
         layers.carry_on(folder, self.root, self._ignored(layer, found), self._bin)
-        layers.set_out(f"{folder}/git-upper", self._bin)
+        removal.set_out(f"{folder}/git-upper", self._bin)
         self._make_beside(folder)
         record = state.load(folder)
         if record is not None:
