@@ -82,7 +82,6 @@ PROJECTS = (
     python("more-itertools"),
     python("idna", "hypothesis"),
     python("sqlparse"),
-    python("packaging", "pretend", "hypothesis", "tomli_w"),
     python("click"),
     node("minimist"),
     node("qs", "has-symbols", "object-inspect", "side-channel", "safer-buffer", "iconv-lite", "es-value-fixtures",
