@@ -25,7 +25,10 @@ operation = st.one_of(
     st.builds("rmdir {0}".format, st.sampled_from(FOLDERS)),
     st.builds("mv -T {0} {1}".format, any_path, any_path),
     st.builds("mv -fT {0} tmp && rm -rf {1} && mv -T tmp {1}".format, any_path, any_path),
-    st.builds("cp -rT {0} {1}".format, any_path, any_path),
+    # a folder copied into itself ends as the order of its entries has it, with or without an overlay
+    st.tuples(any_path, any_path)
+    .filter(lambda pair: not pair[1].startswith(pair[0] + "/"))
+    .map(lambda pair: "cp -rT {} {}".format(*pair)),
     st.builds("chmod {1} {0}".format, any_path, st.sampled_from(["600", "644", "755", "700", "750"])),
     st.builds("ln -sfT nowhere {0}".format, any_path),
     st.builds("touch {0}".format, any_path),
