@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.sandbox.inner import seccomp
-from ringfence.sandbox.inner.bpf import ALLOW, EQUAL, ERRNO, FAR, KILL, NOTIFY, NUMBER, Program, simulate
+from ringfence.sandbox.inner.bpf import ALLOW, EQUAL, ERRNO, FAR, NOTIFY, NUMBER, Program, simulate
 
 MACHINES = sorted(seccomp.ARCHES)
 NO_SYSTEM = ERRNO | errno.ENOSYS
@@ -46,9 +46,9 @@ def test_every_other_call_passes(machine, number):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_another_architecture_is_killed_and_x32_is_missing(machine):
+def test_another_architecture_goes_to_the_watcher_and_x32_is_missing(machine):
     program = seccomp.build(machine)
-    assert simulate(program, number=1, arch=0x40000003) == KILL
+    assert simulate(program, number=1, arch=0x40000003) == NOTIFY
     assert simulate(program, number=0x40000000 + 59, arch=seccomp.ARCHES[machine]) == NO_SYSTEM
 
 
@@ -67,6 +67,7 @@ def test_sockets_by_family_type_and_protocol(machine):
     for family in (1, 2, 10):
         assert act(machine, "socket", family, stream | flags, 0) == ALLOW
     assert act(machine, "socket", 2, datagram, 17) == ALLOW
+    assert act(machine, "socket", 2, datagram, 1) == act(machine, "socket", 10, datagram, 58) == NOTIFY
     assert act(machine, "socket", 2, raw | flags, 1) == NOTIFY
     assert act(machine, "socket", 10, raw, 58) == NOTIFY
     assert act(machine, "socket", 2, stream, 132) == NOTIFY
@@ -166,3 +167,18 @@ def test_more_kinds_than_are_kept_are_counted_as_dropped(bench):
     kept = sum(1 for o in ran.execution.observations if o.kind == "refused-syscall")
     assert kept < 1000
     assert kept + ran.execution.observations_dropped == 1200
+
+
+@pytest.mark.needs_userns
+def test_a_call_of_another_architecture_ends_its_caller_and_is_recorded(bench):
+    import platform
+
+    if platform.machine() != "x86_64":
+        pytest.skip("int 0x80 exists on x86 only")
+    program = (
+        "int main(void) { long r; "
+        '__asm__ volatile("int $0x80" : "=a"(r) : "a"(20L) : "r8","r9","r10","r11","memory"); return (int)(r & 1) + 50; }'
+    )
+    ran = bench.sh(f"printf '%s' '{program}' > a.c && cc a.c -o a && ./a; echo $?")
+    assert ran.out.split()[-1] == b"137"
+    assert any("of architecture 0x40000003" in o.detail for o in ran.execution.observations)

@@ -135,3 +135,18 @@ def test_the_owner_of_a_connection_is_found(bench):
     assert running.box.owners(("127.0.0.1", 1), ("127.0.0.1", 8081)) == ()
     running.box.kill("seen")
     running.finish()
+
+
+@pytest.mark.needs_userns
+def test_tries_on_loopback_where_nobody_listens_are_recorded(bench):
+    script = (
+        "import socket\n"
+        "for family, host in ((2, '127.0.0.1'), (10, '::1')):\n"
+        "    print(socket.socket(family).connect_ex((host, 5999)))\n"
+        "    s = socket.socket(family, socket.SOCK_DGRAM); s.sendto(b'x', (host, 5998))\n"
+        "server = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(server.getsockname()); c.close()\n"
+    )
+    ran = bench.run("/usr/bin/python3", "-c", script)
+    seen = {o.detail for o in ran.execution.observations if o.kind == "egress"}
+    assert seen == {f"{p}, nobody listens" for p in (
+        "tcp 127.0.0.1 port 5999", "tcp ::1 port 5999", "udp 127.0.0.1 port 5998", "udp ::1 port 5998")}  # fmt: skip

@@ -96,6 +96,7 @@ def fence_rules(*, names_asked: bool) -> list[list[Expression]]:
     # Connection tracking costs each new network a millisecond; with nothing captured only our own refusals come back.
     known = [[*transport(ICMP), *refusal(3)], [*transport(ICMPV6), *refusal(1)]] if names_asked else [established()]
     return [
+        *(_nobody_listens() if names_asked else []),
         *known,
         *([[*TO_LOOPBACK4, *transport(UDP), *asked]] if names_asked else []),
         [*TO_LOOPBACK4, verdict(ACCEPT)],
@@ -104,6 +105,19 @@ def fence_rules(*, names_asked: bool) -> list[list[Expression]]:
         [*transport(ICMP), log("rf-icmp"), REFUSE],
         [*transport(ICMPV6), log("rf-icmp"), REFUSE],
         [log("rf-other"), REFUSE],
+    ]
+
+
+def _nobody_listens() -> list[list[Expression]]:
+    """Log the box's own "nobody listens here": who tries the host's servers on loopback finds only this."""
+    # The answer to a connection nobody takes has sequence number 0; a reset of one that was open has not.
+    unheard = [load(2, 4, 4), equal(bytes(4)), load(2, 13, 1), bits(b"\x04"), unequal(b"\x00")]
+    reset = [*transport(TCP), *unheard, log("rf-local")]
+    return [
+        [*TO_LOOPBACK4, *reset],
+        [*TO_LOOPBACK6, *reset],
+        [*TO_LOOPBACK4, *transport(ICMP), load(2, 0, 2), equal(b"\x03\x03"), log("rf-local")],
+        [*TO_LOOPBACK6, *transport(ICMPV6), load(2, 0, 2), equal(b"\x01\x04"), log("rf-local")],
     ]
 
 

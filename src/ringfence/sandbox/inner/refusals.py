@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ringfence.sandbox.inner.loop import READ, Loop
 
 PAYLOAD, PREFIX = 9, 10
+TCP = 6
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp", 132: "sctp", 136: "udplite"}
 METADATA = frozenset(
     {"169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"}
@@ -73,10 +74,27 @@ def describe(packet: bytes, prefix: bytes) -> tuple[str, str] | None:
         return None
     if prefix == b"rf-name":
         return ("egress", f"name {_question(packet[head + 8 :])}")
+    if prefix == b"rf-local":
+        return _nobody_listens(packet, head, protocol, target)
     word = PROTOCOLS.get(protocol, f"protocol {protocol}")
     ported = word in {"tcp", "udp", "sctp", "udplite"} and len(packet) >= head + 4
     port = f" port {struct.unpack_from('>H', packet, head + 2)[0]}" if ported else ""
     return ("floor" if target in METADATA else "egress", f"{word} {target}{port}")
+
+
+def _nobody_listens(packet: bytes, head: int, protocol: int, target: str) -> tuple[str, str] | None:
+    """A reset names the port it comes from; an "unreachable" carries the packet that it answers."""
+    if protocol == TCP:
+        word, place = "tcp", head
+    else:
+        inner = head + 8
+        if len(packet) <= inner:
+            return None
+        size = (packet[inner] & 15) * 4 if packet[inner] >> 4 == 4 else 40
+        word, place = "udp", inner + size + 2
+    if len(packet) < place + 2:
+        return None
+    return ("egress", f"{word} {target} port {struct.unpack_from('>H', packet, place)[0]}, nobody listens")
 
 
 def _question(message: bytes) -> str:

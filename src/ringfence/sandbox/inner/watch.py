@@ -8,12 +8,13 @@ import contextlib
 import errno
 import fcntl
 import os
+import signal
 import struct
 from collections.abc import Callable
 
 from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
-from ringfence.sandbox.inner.seccomp import JUDGED, REFUSED, TERMINAL_INJECTION
+from ringfence.sandbox.inner.seccomp import ARCHES, JUDGED, REFUSED, TERMINAL_INJECTION
 
 RECEIVE, SEND, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 SYNC_WAKE_UP = 1
@@ -86,6 +87,13 @@ class Calls:
             return  # the caller died meanwhile
         notice = NOTICE.unpack(buffer)
         identity, pid, number, arguments = notice[0], notice[1], notice[3], notice[6:]
+        if notice[4] != ARCHES[kernel.MACHINE]:
+            # Numbers mean something else there: nothing is looked up, nothing let through, and the caller ends.
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+            self._answer(identity, -errno.EPERM, 0)
+            self.record.add("refused-syscall", f"call {number} of architecture {notice[4]:#x}")
+            return
         name = NAMES.get(number, str(number))
         if name in {"execve", "execveat"}:
             shift = name == "execveat"
