@@ -91,11 +91,11 @@ def main():
             start_new_session=True,
         )
         try:
-            process.wait(timeout=5)
+            process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
-        reap(time.monotonic() + 5)
+        reap(time.monotonic() + 1)
         after = tree(home)
         results.append({"records": records(log), "files": [path for path in after if path not in before]})
         if after != before or not os.path.isdir(os.path.join(start, "d1/d3")):

@@ -13,13 +13,13 @@ def check(bash, lines):
 
 def test_composed_lines(bash, bash_lines):
     source = bash_lines.Lines(seed=20)
-    found = check(bash, [source.line() for _ in range(300)])
+    found = check(bash, [source.line() for _ in range(220)])
     assert found.explained > found.lines / 2
 
 
 def test_lines_with_broken_characters(bash, bash_lines):
     source = bash_lines.Lines(seed=21)
-    check(bash, [source.mutated() for _ in range(200)])
+    check(bash, [source.mutated() for _ in range(140)])
 
 
 @pytest.mark.slow
