@@ -106,8 +106,8 @@ def expand(
     """The host rules of a preset. Raises PolicyError for an unknown name.
 
     ``client_config`` holds what ``clients.read_indexes`` found; only the indexes of the preset's own client count.
-    ``inspection`` says whether requests can be inspected. Only presets that need it are then limited by method and path
-    (and so inspected); without it their hosts are ASK. Presets that are safe by name alone stay rules over names.
+    ``inspection`` says whether the requests of this preset are inspected: then every host is limited by method and path;
+    where not, hosts that also take uploads are ASK.
     """
     preset = find(name)
     hosts, notes = list(preset.hosts), []
@@ -124,7 +124,6 @@ def expand(
     because = preset.title
     if open_tier is Tier.ASK:
         because = f"{preset.title}; requests are not inspected here, and {preset.risk}"
-    inspection = inspection and not preset.name_only
     rules = [_rule(preset, host, open_tier, because, inspection=inspection) for host in hosts]
     asked = "a file host that is new since the index was pinned"
     rules += [_rule(preset, host, Tier.ASK, asked, inspection=inspection) for host in asks]
