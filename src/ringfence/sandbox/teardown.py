@@ -71,8 +71,8 @@ def orphans() -> tuple[int, ...]:
     found = []
     for pid in _own_titled():
         parent = _parent(pid)
-        if parent > 1 and (_title(parent) == TITLE or _may_launch(parent)):
-            continue  # a box with its launcher, or a launcher with its supervisor
+        if parent == os.getpid() or not _adopts(parent):
+            continue  # a box with its launcher, or a launcher with what started it
         found += below(pid)
     return tuple(found)
 
@@ -180,10 +180,9 @@ def _title(pid: int) -> bytes:
     return _read(f"/proc/{pid}/comm").strip()
 
 
-def _may_launch(pid: int) -> bool:
-    """A launcher's parent is the supervisor, some Python that is alive, or the bubblewrap between the two."""
-    program = _read(f"/proc/{pid}/cmdline").split(b"\0")[0].rpartition(b"/")[2]
-    return _alive(pid) and (b"python" in program or program == b"bwrap")
+def _adopts(pid: int) -> bool:
+    """Whether this process is one that is given the children of those that died: it started none of ours."""
+    return pid <= 1 or _title(pid) in {b"systemd", b"init", b"tini", b"dumb-init", b"docker-init", b"catatonit"}
 
 
 def _parent(pid: int) -> int:
