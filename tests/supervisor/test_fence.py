@@ -62,6 +62,20 @@ def test_a_mission_keeps_the_policy_it_started_with(cli):
     assert cli("run", "--", "cat", "a.txt").returncode != 0
 
 
+def test_why_and_check_say_when_a_mission_runs_under_another_policy(cli):
+    (cli.project / "sandbox_fixtures.json").write_text('[{"command": "ls", "expect_allow": true}]')
+    mission = cli("mission", "start").stdout.strip()
+    assert "note" not in cli("why", "--", "ls").stdout + cli("check").stderr
+    policy = cli.project / "sandbox_policy.yaml"
+    policy.write_text(policy.read_text().replace('["cat"]', '["head"]'))
+    assert mission in cli("why", "--", "ls").stdout
+    assert mission in cli("check").stderr
+    assert cli("policy", "trust", "--yes").returncode == 0
+    assert cli("policy", "reload", "--mission", mission).returncode == 0
+    assert mission not in cli("why", "--", "ls").stdout
+    assert cli("run", "--mission", mission, "--", "cat", "a.txt").returncode == 11
+
+
 def test_a_mission_past_its_time_runs_nothing(cli):
     answer = client.request(
         user_paths(str(cli.root)),

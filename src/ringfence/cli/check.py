@@ -20,17 +20,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object, also when all is well")
 
 
-def run(args: argparse.Namespace, _paths: Paths) -> int:
+def run(args: argparse.Namespace, paths: Paths) -> int:
     """Judge every fixture by the repository's policy alone, as if it were trusted, and print what disagrees."""
     from ringfence.policy.fixtures import report, run_fixtures
     from ringfence.policy.policy import Policy
+    from ringfence.supervisor.presets import Presets
 
     path = args.policy or _found()
     if not os.path.lexists(path):
         raise _as_finding(
             PolicyError("policy-missing", "there is no policy file", where=path, remedy="run `ringfence init`")
         )
-    policy = Policy.load(path)
+    policy = Policy.load(path, network_presets=Presets(paths))
     fixtures = _fixtures(args.fixtures or os.path.join(policy.root, "sandbox_fixtures.json"))
     rows = report(run_fixtures(policy, fixtures))
     if args.json:
@@ -40,8 +41,31 @@ def run(args: argparse.Namespace, _paths: Paths) -> int:
         print(json.dumps(rows, indent=2, ensure_ascii=True))
         print(f"{len(rows)} of {len(fixtures)} fixtures disagree with the policy", file=sys.stderr)
         return 1
+    for line in _missions_elsewhere(policy.root, paths):
+        print(line, file=sys.stderr)
     print("sandbox fixtures passed")
     return 0
+
+
+def _missions_elsewhere(root: str, paths: Paths) -> list[str]:
+    """A line for each mission of this repository that runs under another policy than the one in force now."""
+    from ringfence.policy.in_force import policy_in_force
+    from ringfence.supervisor.missions import pinned_elsewhere
+    from ringfence.supervisor.presets import Presets
+
+    if not pinned_elsewhere(paths.missions, root, ""):
+        return []
+    now = policy_in_force(
+        root,
+        organisation=f"{paths.organisation}/policy.yaml",
+        user=f"{paths.config}/policy.yaml",
+        trust=f"{paths.state}/trust",
+        network_presets=Presets(paths),
+    )
+    return [
+        f"note: mission {one.id} still runs under policy {one.policy_digest[:16]}, now it is {now.digest[:16]}"
+        for one in pinned_elsewhere(paths.missions, root, now.digest)
+    ]
 
 
 def _found() -> str:

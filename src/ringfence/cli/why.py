@@ -39,13 +39,19 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         raise _usage("no command is given", "write `ringfence why -- git push`")
     call = _call(args.line, args.words, os.path.realpath(args.cwd or os.getcwd()))
     explanation = policy.explain(call)
+    others = _missions_elsewhere(policy, paths)
     if args.json:
-        print(json.dumps(_answer(policy, call, explanation), ensure_ascii=True))
+        answer = _answer(policy, call, explanation)
+        if others:
+            answer["missions"] = [{"id": mission, "policy": digest} for mission, digest in others]
+        print(json.dumps(answer, ensure_ascii=True))
     else:
         from ringfence.policy.explain import as_text
 
         color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         print(as_text(call, explanation, color=color))
+        for mission, digest in others:
+            print(f"note: mission {mission} still runs under policy {digest[:16]}, this is {policy.digest[:16]}")
     return {Tier.ALLOW: 0, Tier.ASK: 10, Tier.DENY: 11}[explanation.decision.tier]
 
 
@@ -53,14 +59,26 @@ def _policy(args: argparse.Namespace, paths: Paths) -> "Policy":
     from ringfence.policy.in_force import policy_in_force
     from ringfence.policy.policy import Policy
     from ringfence.policy.trust import TrustStore
+    from ringfence.supervisor.presets import Presets
 
     organisation, user = f"{paths.organisation}/policy.yaml", f"{paths.config}/policy.yaml"
     trust = f"{paths.state}/trust"
     if args.policy is None:
-        return policy_in_force(args.cwd or os.getcwd(), organisation=organisation, user=user, trust=trust)
-    policy = Policy.load(args.policy, trusted=False, organisation=organisation, user=user)
+        return policy_in_force(
+            args.cwd or os.getcwd(), organisation=organisation, user=user, trust=trust, network_presets=Presets(paths)
+        )
+    policy = Policy.load(
+        args.policy, trusted=False, organisation=organisation, user=user, network_presets=Presets(paths)
+    )
     known = TrustStore(trust).is_trusted(policy.root, policy.trust_digest)
     return policy.with_trust(trusted=known)
+
+
+def _missions_elsewhere(policy: "Policy", paths: Paths) -> list[tuple[str, str]]:
+    """Missions of this repository that pinned another policy: there, this answer does not hold until a reload."""
+    from ringfence.supervisor.missions import pinned_elsewhere
+
+    return [(one.id, one.policy_digest) for one in pinned_elsewhere(paths.missions, policy.root, policy.digest)]
 
 
 def _call(line: str | None, words: list[str], cwd: str) -> ToolCall:

@@ -132,6 +132,15 @@ class Missions:
         return tuple(sorted(found, key=lambda mission: mission.started))
 
 
+def pinned_elsewhere(directory: str, root: str, digest: str) -> tuple[Mission, ...]:
+    """Missions that run in the repository under another policy than the one with this digest."""
+    return tuple(
+        one
+        for one in Missions(directory).all()
+        if one.root == root and one.state is State.RUNNING and not one.one_call and one.policy_digest != digest
+    )
+
+
 def move(mission: Mission, event: str, now: Micros) -> Mission:
     """The mission after an event. Raises RingfenceError for a move that the table does not have."""
     target = TRANSITIONS.get((mission.state, event))
