@@ -33,10 +33,11 @@ class Host:
         self.now = Micros(1_000_000_000)
         self.level, self.passes, self.smokes = level, True, 0
         report = types.SimpleNamespace(level=level, remedies=("load the profile",), controls=())
-        monkeypatch.setattr(readiness, "probe_host", lambda _: report)
         monkeypatch.setattr(readiness, "run_smoke", self.smoke)
         self.door = Recording()
-        self.readiness = Readiness(door=self.door, launcher=None, state="/nowhere", now=lambda: self.now)
+        self.readiness = Readiness(
+            door=self.door, launcher=object(), host=report, state="/nowhere", now=lambda: self.now
+        )
 
     def smoke(self, launcher, *, state):
         self.smokes += 1

@@ -276,6 +276,26 @@ class Policy:
         return protected.HIDDEN
 
     @property
+    def write_allow_patterns(self) -> tuple[str, ...]:
+        """The patterns of every ``files.write.allow`` of trusted scopes."""
+        found: dict[str, None] = {}
+        for scoped in self._compiled.scopes:
+            for rule in scoped.document.files.write or ():
+                if rule.tier is Tier.ALLOW and scoped.trusted:
+                    found[rule.pattern] = None
+        return tuple(found)
+
+    @property
+    def secret_patterns(self) -> tuple[str, ...]:
+        """Regular expressions that deny contents, bodies or arguments: what they find must not enter the ledger either."""
+        return tuple(
+            rule.regex
+            for rule, _ in self._compiled.patterns
+            if rule.tier is Tier.DENY
+            and any(on in {"file.write.content", "net.body", "tool.arguments"} for on in rule.on)
+        )
+
+    @property
     def read_deny_patterns(self) -> tuple[str, ...]:
         """The patterns of every ``files.read.deny`` (and ``ask``: what needs a question is not in the view)."""
         found: dict[str, None] = {}

@@ -59,7 +59,10 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
         "endpoints": list(plan.endpoints),
         "host_ports": list(plan.host_ports),
         "inbound": plan.inbound,
-        "watched": [_bytes(overlay.upper) for overlay in overlays if not overlay.direct],
+        "watched": [
+            *(_bytes(overlay.upper) for overlay in overlays if not overlay.direct),
+            *([_bytes(plan.home_upper)] if plan.home_upper else []),
+        ],
         "rlimits": {
             "core": 0,
             "nofile": limits.open_files,

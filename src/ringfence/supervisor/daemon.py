@@ -70,11 +70,15 @@ def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
 
 def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
     from ringfence.sandbox.launcher import Launcher
+    from ringfence.sandbox.probe import probe_host
 
-    launcher = Launcher.spawn(paths.state)  # before threads, the ledger and its keys: it must not inherit them
+    host = probe_host(paths.state)
+    # Before threads, the ledger and its keys: it must not inherit them. A host that cannot fence gets none, and each
+    # command is refused with what is missing.
+    launcher = Launcher.spawn(paths.state, backend=host.backend) if host.backend else None
     from ringfence.supervisor.server import Server
 
-    server = Server.open(paths, launcher)
+    server = Server.open(paths, launcher, host)
     stopping = (signal.SIGTERM, signal.SIGINT)
     for number in stopping:
         signal.signal(number, lambda *_: server.stop())

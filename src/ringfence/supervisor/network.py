@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ringfence.egress.record import ConnectionLog
-from ringfence.egress.worker import Worker
+from ringfence.egress.worker import Worker, warm
 from ringfence.model.box import BoxPlan
 from ringfence.model.call import Context
 from ringfence.model.ids import MissionId
@@ -47,6 +47,7 @@ class Network:
             placeholders=dict(opening.placeholders),
             authority=opening.authority,
         )
+        warm()  # the next box's worker gets ready while this one is at work
 
     @contextlib.contextmanager
     def running(self) -> Iterator["Network"]:

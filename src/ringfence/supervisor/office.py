@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from ringfence import __version__
+from ringfence.egress.worker import cool
 from ringfence.ledger import admin
 from ringfence.ledger.log import Ledger
 from ringfence.ledger.scrub import SecretScrubber, load_key
@@ -18,6 +19,7 @@ from ringfence.model.ids import Micros, Sha256
 from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.sandbox.launcher import Launcher
+from ringfence.sandbox.probe import HostReport
 from ringfence.supervisor import recovery, requests, wording
 from ringfence.supervisor.caller import Caller, ancestors, environment_class
 from ringfence.supervisor.desk import Desk
@@ -41,7 +43,8 @@ class Office:
         self,
         *,
         paths: Paths,
-        launcher: Launcher,
+        launcher: Launcher | None,
+        host: HostReport,
         ledger: Ledger,
         door: Door,
         missions: Missions,
@@ -54,10 +57,9 @@ class Office:
         self._door = door
         self._started = door.now()
         self._agents: set[int] = set()
-        self._readiness = Readiness(door=door, launcher=launcher, state=paths.state, now=door.now)
+        self._readiness = Readiness(door=door, launcher=launcher, host=host, state=paths.state, now=door.now)
         self._runner = Runner(
             door=door,
-            launcher=launcher,
             missions=missions,
             readiness=self._readiness,
             paths=paths,
@@ -69,7 +71,7 @@ class Office:
         self._desk = Desk(door=door, missions=missions, runner=self._runner, state=paths.state, new_id=new_id)
 
     @classmethod
-    def open(cls, paths: Paths, launcher: Launcher) -> "Office":
+    def open(cls, paths: Paths, launcher: Launcher | None, host: HostReport) -> "Office":
         """Open the ledger, finish what a crash left, wire the rooms. Raises when any of it fails."""
         for folder in (paths.ledger, paths.policies, paths.missions, f"{paths.state}/trust"):
             make_private(folder)
@@ -88,15 +90,19 @@ class Office:
             )
             missions = Missions(paths.missions)
             recovery.recover(door=door, state=paths.state)
-            return cls(paths=paths, launcher=launcher, ledger=ledger, door=door, missions=missions, new_id=_new_id)
+            return cls(
+                paths=paths, launcher=launcher, host=host, ledger=ledger, door=door, missions=missions, new_id=_new_id
+            )
         except BaseException:
             ledger.close()
             raise
 
     def close(self) -> None:
         """End every box, then close the ledger with a checkpoint."""
-        self._launcher.close()
+        if self._launcher is not None:
+            self._launcher.close()
         self._runner.close()
+        cool()
         self._over.set()
         self._schedule.join(TICK_SECONDS)
         self._ledger.close()
@@ -185,7 +191,7 @@ class Office:
     def _teardown(self, request: requests.Teardown) -> Answer:
         from ringfence.sandbox.teardown import teardown
 
-        report = teardown(self._paths.state, discard=request.discard, dry_run=request.dry_run)
+        report = teardown(self._paths.state, discard=request.discard, dry_run=request.dry_run, launcher=self._launcher)
         self._door.note(EntryKind.MISSION, {"action": "teardown", "removed": list(report.removed)})
         return {"removed": list(report.removed), "left": list(report.left), "refused": list(report.refused)}
 

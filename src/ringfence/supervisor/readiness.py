@@ -14,7 +14,7 @@ from ringfence.model.errors import BoxError
 from ringfence.model.ids import Micros, Sha256
 from ringfence.policy.policy import Policy
 from ringfence.sandbox.launcher import Launcher
-from ringfence.sandbox.probe import HostReport, probe_host
+from ringfence.sandbox.probe import HostReport
 from ringfence.sandbox.smoke import SmokeReport, run_smoke
 from ringfence.supervisor.door import Door
 
@@ -33,23 +33,32 @@ class _Key:
 class Readiness:
     """Asks the host once, smokes when it must. Safe to use from many threads."""
 
-    def __init__(self, *, door: Door, launcher: Launcher, state: str, now: Callable[[], Micros]) -> None:
-        """``state`` is the state directory; the smoke test's own files live below it."""
+    def __init__(
+        self, *, door: Door, launcher: Launcher | None, host: HostReport, state: str, now: Callable[[], Micros]
+    ) -> None:
+        """``state`` is the state directory; the smoke test's own files live below it. No launcher: nothing can run."""
         self._door = door
         self._launcher = launcher
         self._state = state
         self._now = now
         self._lock = threading.Lock()
-        self._host: HostReport | None = None
+        self._host = host
         self._passed: dict[_Key, Micros] = {}
         self._boot = _boot_id()
 
     def host(self) -> HostReport:
-        """What the host can enforce, probed once per supervisor."""
-        with self._lock:
-            if self._host is None:
-                self._host = probe_host(self._state)
-            return self._host
+        """What the host can enforce, probed when the supervisor started."""
+        return self._host
+
+    def launcher(self) -> Launcher:
+        """The launcher. Raises BoxError where this host has none."""
+        if self._launcher is None:
+            raise BoxError(
+                "below-minimum",
+                f"this host can enforce level {self._host.level.name.lower()}, and no box runs below namespaces",
+                remedy="; ".join(self._host.remedies) or "see `ringfence doctor`",
+            )
+        return self._launcher
 
     def require(self, policy: Policy) -> HostReport:
         """Return when a box for this policy may run. Raises BoxError naming the control that is missing."""
@@ -73,7 +82,7 @@ class Readiness:
 
     def smoke(self) -> SmokeReport:
         """Probe a box now, whatever was proved before; recorded."""
-        report = run_smoke(self._launcher, state=self._state)
+        report = run_smoke(self.launcher(), state=self._state)
         self._record(report, Sha256(""))
         if not report.passed:
             with self._lock:
@@ -81,7 +90,7 @@ class Readiness:
         return report
 
     def _smoke(self, host: HostReport, digest: Sha256) -> None:
-        report = run_smoke(self._launcher, state=self._state)
+        report = run_smoke(self.launcher(), state=self._state)
         self._record(report, digest)
         if report.passed:
             return

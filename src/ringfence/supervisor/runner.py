@@ -5,6 +5,7 @@ durable, nothing is answered before its result is.
 """
 
 import functools
+import hashlib
 import os
 import shutil
 import socket
@@ -26,12 +27,13 @@ from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
 from ringfence.sandbox.facts import HostFacts, box_home
 from ringfence.sandbox.host import gather_host_facts
-from ringfence.sandbox.launcher import Box, Launcher
+from ringfence.sandbox.launcher import Box
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor import requests, wording
 from ringfence.supervisor.caller import Caller, environment_class
 from ringfence.supervisor.door import Deciding, Door, Judged
+from ringfence.supervisor.explicit import Explicit
 from ringfence.supervisor.hidden import Hidden
 from ringfence.supervisor.later import Later
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
@@ -64,7 +66,6 @@ class Runner:
         self,
         *,
         door: Door,
-        launcher: Launcher,
         missions: Missions,
         readiness: Readiness,
         paths: Paths,
@@ -72,7 +73,6 @@ class Runner:
     ) -> None:
         """Layers and journals live below the state directory of ``paths``."""
         self._door = door
-        self._launcher = launcher
         self._missions = missions
         self._readiness = readiness
         self._paths = paths
@@ -179,10 +179,12 @@ class Runner:
         shown = None if gate is None else gate.fields()
         result = self._note_result(job, judged, record.result_body(execution, gate=shown))
         self._settle(job, tree, layer, gate)
+        self._later.do(tree.sweep)
         return wording.outcome(execution, gate, _shown(job, judged, result))
 
     def _worktree(self, policy: Policy) -> Worktree:
-        return Worktree.open(str(policy.root), self._state, policy_hides=policy.read_denies)
+        explicit = Explicit(policy.write_allow_patterns)
+        return Worktree.open(str(policy.root), self._state, policy_hides=policy.read_denies, explicit=explicit)
 
     def _view(self, tree: Worktree, job: Job) -> Layer:
         """The mission's layer, with what the policy hides masked and git's configuration shown without credentials."""
@@ -221,9 +223,20 @@ class Runner:
             pty=request.interactive,
             size=(request.rows, request.columns),
             decoy_seed=judged.intent.record,
+            home_upper=self._home(job),
             umask=request.umask,
         )
         return replace(plan, mounts=(*plan.mounts, *opening.mounts))
+
+    def _home(self, job: Job) -> str:
+        """The synthetic home that a named agent keeps between its missions; any other box gets one that ends with it."""
+        if not job.mission.agent:
+            return ""
+        owner = os.stat(job.mission.root).st_uid
+        name = hashlib.sha256(f"{owner}:{job.mission.agent}".encode()).hexdigest()[:16]
+        folder = f"{self._state}/homes/{name}"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return folder
 
     def _facts(self, policy: Policy) -> HostFacts:
         """Facts of the host for this policy, looked up anew every half minute: toolchains come and go with people."""
@@ -242,7 +255,9 @@ class Runner:
         stdin, stdout, stderr = output
         with network.running():
             with tree.lock():
-                box = self._launcher.start(plan, stdin=stdin, stdout=stdout, stderr=stderr, on_network=network.connect)
+                box = self._readiness.launcher().start(
+                    plan, stdin=stdin, stdout=stdout, stderr=stderr, on_network=network.connect
+                )
             network.box = box
             with _listening(caller, box):
                 return box.wait()
@@ -265,7 +280,8 @@ class Runner:
         decider, now, layer = Deciding(self._door, policy, context), self._door.now(), _layer_of(plan)
         files = tree.commit(layer, decider, only=only, now=now, approved=approved)
         history = None
-        wanted = tree.bundle_request(layer) if only is None else None
+        refs = only is None or any(path == "HEAD" or path.startswith("refs/") for path in only)
+        wanted = tree.bundle_request(layer) if refs else None
         if wanted is not None:
             self._bundle(replace(plan, argv=wanted.argv, cwd=wanted.cwd, network="none", pty=False), tree)
             history = tree.take_history(layer, decider, now=now, approved=approved)
@@ -279,7 +295,7 @@ class Runner:
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         try:
             with tree.lock():
-                box = self._launcher.start(plan, stdin=null, stdout=null, stderr=null)
+                box = self._readiness.launcher().start(plan, stdin=null, stdout=null, stderr=null)
             box.wait()
         finally:
             os.close(null)
@@ -377,7 +393,7 @@ class Runner:
     def _of(self, mission: Mission) -> tuple[Worktree, Layer, Policy]:
         policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)
         tree = self._worktree(policy)
-        return tree, tree.layer(MissionId(mission.id)), policy
+        return tree, tree.look(MissionId(mission.id)), policy
 
 
 def _networked(job: Job) -> bool:

@@ -14,6 +14,7 @@ import traceback
 
 from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.launcher import Launcher
+from ringfence.sandbox.probe import HostReport
 from ringfence.supervisor import protocol, requests
 from ringfence.supervisor.caller import Caller
 from ringfence.supervisor.office import Office
@@ -28,10 +29,10 @@ REQUEST_SECONDS = 10.0
 class Server:
     """Accepts connections and hands each request to the office."""
 
-    def __init__(self, office: Office, launcher: Launcher) -> None:
+    def __init__(self, office: Office, launcher: Launcher | None) -> None:
         """Use ``open``."""
         self._office = office
-        self._launcher = os.pidfd_open(launcher.pid)
+        self._launcher = [] if launcher is None else [os.pidfd_open(launcher.pid)]
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._stopping = threading.Event()
         self._active = 0
@@ -39,9 +40,9 @@ class Server:
         self._last = time.monotonic()
 
     @classmethod
-    def open(cls, paths: Paths, launcher: Launcher) -> "Server":
+    def open(cls, paths: Paths, launcher: Launcher | None, host: HostReport) -> "Server":
         """Open the ledger, finish what a crash left, be ready. Raises when any of it fails: then nothing is served."""
-        return cls(Office.open(paths, launcher), launcher)
+        return cls(Office.open(paths, launcher, host), launcher)
 
     def stop(self) -> None:
         """End the serving loop soon. Safe in a signal handler."""
@@ -55,8 +56,8 @@ class Server:
         """
         listener.setblocking(False)
         while not self._stopping.is_set():
-            readable, _, _ = select.select([listener.fileno(), self._wake_read, self._launcher], [], [], 30.0)
-            if self._launcher in readable:
+            readable, _, _ = select.select([listener.fileno(), self._wake_read, *self._launcher], [], [], 30.0)
+            if any(descriptor in readable for descriptor in self._launcher):
                 print("the launcher ended; so does the supervisor", file=sys.stderr, flush=True)
                 return
             if listener.fileno() in readable:
