@@ -7,13 +7,14 @@ import gc
 import hashlib
 import re
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import msgspec
 
 from ringfence.ledger import canonical, diagnose, envelope, frame, scan
+from ringfence.ledger.shapes import Shapes, plain
 from ringfence.ledger.tree import Range
 from ringfence.ledger.verdict import Fault, Verdict
 from ringfence.model.entry import Json
@@ -67,6 +68,7 @@ class Walked:
     tree: Range = field(default_factory=Range)
     roots: dict[int, bytes] = field(default_factory=dict)
     noted: list[tuple[int, dict[str, Json]]] = field(default_factory=list)
+    shapes: Shapes = field(default_factory=Shapes)
     torn: str = ""
     """Where a write that was never acknowledged is cut short, or empty."""
 
@@ -156,7 +158,7 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
             walked.noted.append((seq - 1, _keyed(line, path, seq - 1)))
     if strict:
         for start in range(0, len(lines), _CHUNK):
-            _strict(lines[start : start + _CHUNK], path, walked.size + start)
+            _strict(lines[start : start + _CHUNK], walked.shapes, path, walked.size + start)
     walked.size, walked.prev = seq, prev
 
 
@@ -171,25 +173,37 @@ def _keyed(line: bytes, path: str, seq: int) -> dict[str, Json]:
     return value
 
 
-def _strict(lines: list[bytes], path: str, first: int) -> None:
+def _strict(lines: list[bytes], shapes: Shapes, path: str, first: int) -> None:
     """Refuse records that are not the canonical form of what they say: duplicate keys, spaces, floats, other members."""
-    text = b"".join(lines)
+    numbered = list(enumerate(lines, first))
+    if not plain(lines, b"".join(lines)):  # some need escapes or are not ASCII: those are decoded, whatever their shape
+        _canonical([(seq, line) for seq, line in numbered if not plain((line,), line)], path)
+        numbered = [(seq, line) for seq, line in numbered if plain((line,), line)]
+    left = shapes.unknown(numbered)
+    if left:
+        shapes.learn(_canonical(left, path))
+
+
+def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> Json:
+    """Decode and encode again; returns the last value. Raises Fault at the first that is written in another way."""
+    text = b"".join(line for _, line in numbered)
     try:
         values = _decode_lines(text)
-        if len(values) == len(lines) and _encode_lines(values) == text and not _may_hold_large(text):
+        if len(values) == len(numbered) and _encode_lines(values) == text and not _may_hold_large(text):
             for value in values:
                 if tuple(value) not in _seen_members:
                     _admit_members(value)
-            return
+            return cast("Json", values[-1]) if values else None
     except (_FloatFound, msgspec.MsgspecError, UnicodeError, TypeError, AttributeError, RecursionError):
         pass  # one of them is at fault; the slow path below says which
-    for number, line in enumerate(lines):
+    found: Json = None
+    for seq, line in numbered:
         try:
-            value = canonical.decode(line[:-1])
-            _admit_members(value)
+            found = canonical.decode(line[:-1])
+            _admit_members(found)
         except (LedgerError, RecursionError, _FloatFound) as error:
-            place = f"{path}, record {first + number}"
-            raise Fault(Verdict.ALTERED, place, "the record is not in canonical form") from error
+            raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record is not in canonical form") from error
+    return found
 
 
 def _may_hold_large(text: bytes) -> bool:

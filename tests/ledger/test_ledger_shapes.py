@@ -1,0 +1,137 @@
+"""What a shape recognises must be canonical: it takes the place of decoding in strict verification."""
+
+import random
+
+import pytest
+
+from ringfence.ledger import canonical
+from ringfence.ledger.shapes import MOST_SHAPES, Shapes, plain
+
+VALUE = {
+    "body": {
+        "argv": ["git", "add", "a.py"],
+        "deep": {
+            "limit": -5,
+            "none": None,
+            "on": True,
+            "paths": [{"links": 1, "real": "/x"}, {"links": 2, "real": "/y"}],
+        },
+        "empty": [],
+        "mixed": [1, "two", {"three": 3}],
+    },
+    "kind": "tool.intent",
+    "seq": 7,
+    "time": 1_800_000_000_000_000,
+}
+
+
+def line_of(value) -> bytes:
+    return canonical.encode(value) + b"\n"
+
+
+def learned(*values) -> Shapes:
+    shapes = Shapes()
+    for value in values:
+        shapes.learn(value)
+    return shapes
+
+
+def known(shapes: Shapes, line: bytes) -> bool:
+    return plain((line,), line) and not shapes.unknown([(0, line)])
+
+
+def changed(**body):
+    return {**VALUE, "body": {**VALUE["body"], **body}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        VALUE,
+        changed(argv=[]),
+        changed(argv=["x"] * 40),
+        changed(deep={**VALUE["body"]["deep"], "on": False, "paths": []}),
+        {**VALUE, "seq": 0},
+        {**VALUE, "seq": 10**15 - 1},
+        {**VALUE, "time": 8_999_999_999_999_999},
+    ],
+)
+def test_other_values_in_the_same_members_are_recognised(value):
+    assert known(learned(VALUE), line_of(value))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"seq":7', b'"seq":07'),
+        (b'"seq":7', b'"seq":7.0'),
+        (b'"seq":7', b'"seq":7e1'),
+        (b'"seq":7', b'"seq":-0'),
+        (b'"seq":7', b'"seq": 7'),
+        (b'"seq":7', b'"seq":9007199254740993'),
+        (b'"seq":7', b'"seq":7,"seq":7'),
+        (b'"seq":7', b'"seq":"7"'),
+        (b'"time":1800000000000000', b'"time":9007199254740993'),
+        (b'"time":1800000000000000', b'"time":18000000000000000'),
+        (b'"limit":-5', b'"limit":-05'),
+        (b'"limit":-5', b'"limit":-9007199254740993'),
+        (b'"git"', b'"g\\u0069t"'),
+        (b'"git"', b'"g\tt"'),
+        (b'"git"', b'"g\xc3\xa9t"'),
+        (b'"git"', b'"g\xfft"'),
+        (b'"git"', b'"g\nt"'),
+        (b'"git","add"', b'"git",,"add"'),
+        (b'["git"', b'[,"git"'),
+        (b'"on":true', b'"on":True'),
+        (b'"kind":"tool.intent","seq":7', b'"seq":7,"kind":"tool.intent"'),
+        (b"}\n", b"} \n"),
+        (b"}\n", b"}"),
+        (b"}\n", b"}\r\n"),
+    ],
+)
+def test_another_writing_of_the_same_is_not(old, new):
+    line = line_of(VALUE)
+    assert line.count(old) >= 1
+    assert not known(learned(VALUE), line.replace(old, new))
+
+
+def test_whatever_random_damage_leaves_recognised_is_canonical():
+    chance, shapes, line = random.Random(5), learned(VALUE, changed(argv=[1])), line_of(VALUE)
+    recognised = 0
+    for _ in range(40_000):
+        damaged = bytearray(line)
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(damaged))
+            match chance.randrange(3):
+                case 0:
+                    damaged[place] = chance.choice(b'019-.eE"\\{}[],: \n\x00\x1f\x7f\x80aZ')
+                case 1:
+                    del damaged[place]
+                case _:
+                    start = chance.randrange(len(damaged))
+                    damaged[place:place] = damaged[start : start + chance.randint(1, 12)]
+        if known(shapes, bytes(damaged)):
+            recognised += 1
+            assert damaged.endswith(b"\n")
+            canonical.decode(bytes(damaged[:-1]))
+    assert recognised > 1000
+
+
+def test_a_hostile_record_is_matched_in_linear_time_or_not_learned():
+    deep: object = "x"
+    for _ in range(200):
+        deep = [deep, deep] if _ < 8 else [deep]
+    shapes = learned({"body": deep}, {"body": ["x"] * 3000 + [1]})
+    assert not known(shapes, line_of({"body": ["x"] * 3000 + [1]}))
+    shapes = learned({"body": [[["x"]]]})
+    assert not known(shapes, line_of({"body": [[["x"] * 20] * 20] * 20})[:-3] + b"\n")
+
+
+def test_shapes_are_few_and_the_one_not_used_gives_way():
+    values = [{f"k{number}": 1} for number in range(MOST_SHAPES + 5)]
+    shapes = learned(*values)
+    assert [known(shapes, line_of(value)) for value in values] == [True] * MOST_SHAPES + [False] * 5
+    shapes.unknown([(0, line_of(values[-1]))] * 5000)
+    shapes.learn(values[-1])
+    assert known(shapes, line_of(values[-1]))
+    assert not known(shapes, line_of(values[0])) or not known(shapes, line_of(values[1]))
