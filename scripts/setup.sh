@@ -39,7 +39,7 @@ for candidate in python3.11 python3.12 python3.13 python3; do
 done
 [ -n "$python" ] || { echo "setup: Python 3.11 or newer is needed and was not found on the PATH" >&2; exit 1; }
 
-stamp=$(cat requirements.lock pyproject.toml scripts/setup.sh | sha256sum | cut -c1-16)
+stamp=$(cat requirements.lock pyproject.toml scripts/setup.sh bin/ringfence | sha256sum | cut -c1-16)
 if [ ! -x .venv/bin/python ] || [ "$(cat .venv/.stamp 2>/dev/null)" != "$stamp" ]; then
   if [ ! -x .venv/bin/python ]; then
     echo "setup: making the virtual environment .venv"

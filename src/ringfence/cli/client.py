@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from ringfence.cli.main import main
+from ringfence.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    program()

@@ -7,7 +7,7 @@ checked by the supervisor (``requests.py``); here only its shape: a JSON object 
 
 import _socket
 import os
-from array import array
+from _struct import calcsize, pack, unpack
 
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import jsontext
@@ -29,7 +29,7 @@ def send(connection: _socket.socket, message: dict[str, object], descriptors: tu
         raise ProtocolError("frame-too-long", f"a message of {len(body)} bytes is over the limit of {MAX_FRAME}")
     frame = len(body).to_bytes(4, "big") + body
     if descriptors:
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", descriptors))]
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack(f"{len(descriptors)}i", *descriptors))]
         sent = connection.sendmsg([frame], rights)
         frame = frame[sent:]
     if frame:
@@ -89,9 +89,8 @@ class Reader:
         data, ancillary, flags, _ = self._connection.recvmsg(65536, space, _socket.MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                fds = array("i")
-                fds.frombytes(payload[: len(payload) - len(payload) % fds.itemsize])
-                self.descriptors.extend(fds)
+                count = len(payload) // calcsize("i")
+                self.descriptors.extend(unpack(f"{count}i", payload[: count * calcsize("i")]))
         if flags & _socket.MSG_CTRUNC or len(self.descriptors) > MAX_DESCRIPTORS:
             self.close_descriptors()
             raise ProtocolError("bad-frame", f"more than {MAX_DESCRIPTORS} descriptors came with a message")
@@ -111,7 +110,6 @@ def decode(body: bytes) -> dict[str, object]:
 
 def peer(connection: _socket.socket) -> tuple[int, int, int]:
     """pid, uid and gid of the other side, as the kernel says."""
-    numbers = array("i")
-    numbers.frombytes(connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * numbers.itemsize))
-    pid, uid, gid = numbers
+    raw = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, calcsize("3i"))
+    pid, uid, gid = unpack("3i", raw)
     return pid, uid, gid
