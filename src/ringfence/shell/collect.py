@@ -1,7 +1,8 @@
 """What reading a line has found so far: commands, redirections, assignments, and what is not explained. Pure."""
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ringfence.shell.syntax import Assignment, Directory, Redirection, SimpleCommand, Unexplained, Word
 

@@ -6,7 +6,8 @@ for commands, so that a deny rule finds them.
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ringfence.shell.braces import Piece
 from ringfence.shell.builtins import BUILTINS

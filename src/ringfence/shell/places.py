@@ -1,15 +1,15 @@
 """Where the shell stands: directory changes followed through a line, with every alternative that a failure leaves. Pure."""
 
 import posixpath
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ringfence.shell.syntax import Directory
 
 MAX_PLACES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True, gc=False):
     """One possible state of the shell: its directory, the one before (``cd -``), and the pushd stack. None: unknown."""
 
     path: str | None = "."
@@ -22,8 +22,7 @@ START: Places = (Place(),)
 UNKNOWN: Places = (Place(path=None),)
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True, gc=False):
     """The possible places after something succeeded, and after it failed."""
 
     ok: Places

@@ -1,11 +1,15 @@
-"""The values that understanding a command line yields. Positions count characters of the line from 0."""
+"""The values that understanding a command line yields. Positions count characters of the line from 0.
+
+They are structs of msgspec: frozen and compared like frozen dataclasses, and made in a twentieth of the time, which is
+what most of reading a short line was. They hold no cycles, so the garbage collector need not look at them.
+"""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(Struct, frozen=True, kw_only=True, gc=False):
     """One word. ``text`` is what the program receives after quote removal when ``dynamic`` is false.
 
     ``dynamic``: the value is not known before it runs (expansion, substitution, glob, brace that could not be expanded).
@@ -39,8 +43,7 @@ class Access(enum.Enum):
     """Descriptor duplication or closing, here-document, here-string."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redirection:
+class Redirection(Struct, frozen=True, kw_only=True, gc=False):
     """One redirection, of a command or of the compound it stands in. ``target`` is None where there is no path."""
 
     operator: str
@@ -52,8 +55,7 @@ class Redirection:
     """The text of a here-document or here-string where it is literal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(Struct, frozen=True, kw_only=True, gc=False):
     """``NAME=value`` in front of a command, alone, or by export, declare, read, printf -v and the like."""
 
     name: str
@@ -64,8 +66,7 @@ class Assignment:
     """``command`` (in front of one), ``shell`` (stays set), ``export``, or ``loop`` (the variable of a ``for``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Directory:
+class Directory(Struct, frozen=True, kw_only=True, gc=False):
     """Where a command runs. ``path`` is absolute, or relative to the start directory; None: not known before it runs.
 
     A path that begins with ``~`` is below a home directory, as in a tilde word; a folder of that name is ``./~``.
@@ -76,8 +77,7 @@ class Directory:
     """Other directories it may run in, where a cd on the line may or may not have succeeded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimpleCommand:
+class SimpleCommand(Struct, frozen=True, kw_only=True, gc=False):
     """One program start (or builtin) found on the line, wrappers and what they wrap both in the list."""
 
     words: tuple[Word, ...]
@@ -101,8 +101,7 @@ class SimpleCommand:
     """Started by a program whose own rule must cover it (``npx``, ``uv run``, ``strace``): only deny and ask look here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unexplained:
+class Unexplained(Struct, frozen=True, kw_only=True, gc=False):
     """A place that the grammar does not surely explain, and why. One of these and the line is never ALLOW."""
 
     start: int
@@ -111,8 +110,7 @@ class Unexplained:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True, gc=False):
     """Everything found on one command line."""
 
     source: str

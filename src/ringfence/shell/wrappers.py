@@ -6,15 +6,16 @@ deny and ask still see the wrapped command while allow does not hold.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ringfence.shell.syntax import Word
 from ringfence.shell.wrapper_specs import RUNNERS, SHELLS, SPECS, Spec
 from ringfence.shell.wrapper_specs import spec as make_spec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrapped:
+class Wrapped(Struct, frozen=True, kw_only=True, gc=False):
     """One command that a wrapper starts: either ``words``, or ``script`` to be read as a line of its own."""
 
     words: tuple[Word, ...] = ()

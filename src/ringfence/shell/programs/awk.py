@@ -1,8 +1,9 @@
 """awk programs: whether they run anything, open the network, or write and read files of their own. Pure."""
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ringfence.shell.programs.reading import EffectKind
 from ringfence.shell.syntax import Word

@@ -1,8 +1,9 @@
 """Interpreters, compilers, shells and wrappers: where code begins and what follows is its own business. Pure."""
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
 from ringfence.shell.syntax import Word

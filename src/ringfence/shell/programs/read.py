@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ringfence.shell.programs import languages, scanners
 from ringfence.shell.programs.load import BUILTIN, Tables

@@ -1,7 +1,8 @@
 """What a program's arguments mean: options, paths with their access, hosts, effects. Values only. Pure."""
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class PathAccess(enum.Enum):
@@ -33,8 +34,7 @@ class EffectKind(enum.Enum):
     """A word of unknown value may be an option, or names files that do not stand on the line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Struct, frozen=True, kw_only=True, gc=False):
     """One effect and the words that cause it. A rule whose prefix names all of ``words`` has said yes to it."""
 
     kind: EffectKind
@@ -49,8 +49,7 @@ class Effect:
         return self.words[0] if self.words else -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathUse:
+class PathUse(Struct, frozen=True, kw_only=True, gc=False):
     """A path in the arguments. ``text`` is None where it is not known before it runs."""
 
     word: int
@@ -71,8 +70,7 @@ class PathUse:
     """Only a guess: a word in a place where a path may stand, or a revision, or a plain word."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostUse:
+class HostUse(Struct, frozen=True, kw_only=True, gc=False):
     """A host that the program connects to. None: not known before it runs."""
 
     word: int
@@ -81,8 +79,7 @@ class HostUse:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionUse:
+class OptionUse(Struct, frozen=True, kw_only=True, gc=False):
     """One option as it was read."""
 
     name: str
@@ -95,8 +92,7 @@ class OptionUse:
     harmless: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True, gc=False):
     """A command read with the table of its program."""
 
     program: str

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ringfence.shell.programs import languages
 from ringfence.shell.programs.awk import scan_awk

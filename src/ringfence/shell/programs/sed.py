@@ -4,8 +4,9 @@ Reads GNU sed's grammar; what it cannot read is reported as program text that is
 """
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ringfence.shell.programs.reading import EffectKind
 from ringfence.shell.syntax import Word
