@@ -3,7 +3,8 @@
 An answer is a list of reasons that restrict; an empty list means that nothing speaks against the access.
 """
 
-from typing import NamedTuple
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ringfence.model.call import Context
 from ringfence.model.decision import Place, Reason
@@ -22,7 +23,7 @@ _BUILTIN = Place(file="builtin")
 _WORDS = {"read": "read", "write": "write", "delete": "delete", "maybe": "use"}
 
 
-class PathUse(NamedTuple):
+class PathUse(Struct, frozen=True, gc=False):
     """An access that a call makes. ``asked`` is absolute and unresolved; None where the path is not known beforehand."""
 
     asked: str | None
@@ -99,7 +100,7 @@ class PathJudge:
             return [self._default(use, "the pattern names more files than are looked at")]
         found: list[Reason] = []
         for match in matches or (asked,):
-            found += self.judge(use._replace(asked=match, glob=False))
+            found += self.judge(replace(use, asked=match, glob=False))
             name = match.rpartition("/")[2]
             if name.startswith("-") and use.shown[:1] in "*?[":
                 found.append(self._default(use, f"a file named `{show(name)}` would be taken for an option"))

@@ -1,7 +1,8 @@
 """A call taken apart once: its commands, what each accesses, and every question to the file system. Pure."""
 
 import functools
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.policy.facts_index import join
@@ -16,7 +17,7 @@ MAX_COMMANDS = 4096
 _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
 
 
-class PreparedCommand(NamedTuple):
+class PreparedCommand(Struct, frozen=True, gc=False):
     """One command with its words as rules compare them and the paths it uses."""
 
     command: SimpleCommand
@@ -51,7 +52,7 @@ class PreparedCommand(NamedTuple):
         return [self.texts[number] for number in self.understood.values]
 
 
-class Prepared(NamedTuple):
+class Prepared(Struct, frozen=True, gc=False):
     """A shell line or argument vector, prepared."""
 
     cwd: str

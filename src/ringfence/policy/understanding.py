@@ -5,7 +5,8 @@ operands with an access, concerns that an ALLOW for the program does not cover b
 """
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from ringfence.shell.parse import parse_argv, parse_line
 from ringfence.shell.programs.read import read_arguments
@@ -15,7 +16,7 @@ from ringfence.shell.syntax import Line, SimpleCommand, Word
 DEFAULT_PORT = 443
 
 
-class Operand(NamedTuple):
+class Operand(Struct, frozen=True, gc=False):
     """A path among the arguments. ``text`` is None where it is not known before the command runs."""
 
     text: str | None
@@ -26,7 +27,7 @@ class Operand(NamedTuple):
     directory: str | None = "."
 
 
-class Concern(NamedTuple):
+class Concern(Struct, frozen=True, gc=False):
     """Something an ALLOW for the program does not cover unless its rule names all the words that cause it."""
 
     kind: EffectKind
@@ -39,7 +40,7 @@ class Concern(NamedTuple):
         return self.words[0] if self.words else -1
 
 
-class Understood(NamedTuple):
+class Understood(Struct, frozen=True, gc=False):
     """One command's arguments, as far as they are known."""
 
     known: bool
