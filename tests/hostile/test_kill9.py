@@ -216,7 +216,7 @@ def rounds(base, count, seed):
 
 @pytest.mark.needs_userns
 def test_a_kill_at_any_time_leaves_nothing_and_tears_nothing(tmp_path):
-    rounds(tmp_path, 12, seed=20)
+    rounds(tmp_path, 8, seed=20)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ process:
   max_output_bytes: 1048576
   max_memory_bytes: 536870912
   max_processes: 128
-  max_disk_bytes: 268435456
+  max_disk_bytes: 209715200
 commands:
   allow:
     - argv_prefix: ["sh", "attack/go"]
