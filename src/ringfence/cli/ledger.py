@@ -7,6 +7,7 @@ supervisor; where none runs, the ledger is opened here for as long as the verb t
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -271,6 +272,7 @@ def _proof(args: argparse.Namespace, directory: str) -> int:
 
 def _lag(args: argparse.Namespace, directory: str) -> int:
     from ringfence.ledger import anchors
+    from ringfence.ledger.space import space_of
 
     rows = anchors.lag(directory, size=ledger_show.size_of(directory), now=_now())
     if args.json:
@@ -282,6 +284,9 @@ def _lag(args: argparse.Namespace, directory: str) -> int:
     else:
         for line in ledger_show.lag_lines(rows):
             print(line)
+    warning = space_of(directory).warning
+    if warning:
+        print(f"warning: {warning}", file=sys.stderr if args.json else sys.stdout)
     return CLEAN if rows else NOT_PROVEN
 
 

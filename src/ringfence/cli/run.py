@@ -87,9 +87,15 @@ def main(words: list[str], paths: Paths) -> int:
     connection = client.connect(paths)
     output = _descriptors(capture=options.json)
     try:
-        protocol.send(connection, _request(options), output)
-        with _Forwarding(connection):
-            message = client.answer(protocol.Reader(connection), paths)
+        request = _request(options)
+        protocol.send(connection, request, output)
+        with _Forwarding(connection), _Keyboard(enabled=bool(request["interactive"])) as keyboard:
+            reader = protocol.Reader(connection)
+            message = client.answer(reader, paths)
+            while message.get("event") == "stopped":
+                keyboard.stop_with_the_box()
+                protocol.send(connection, {"go_on": True})
+                message = client.answer(reader, paths)
     finally:
         connection.close()
     return _finish(message, options, output)
@@ -208,6 +214,48 @@ class _Forwarding:
             protocol.send(self._connection, message)
         except OSError:
             return  # the answer says that the supervisor is gone
+
+
+class _Keyboard:
+    """While a box has a terminal, the person's keys go to it unread: Ctrl-C and the like are for the box's terminal."""
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled = enabled and os.isatty(0)
+        self._saved: list[int | list[bytes | int]] = []
+
+    def __enter__(self) -> "_Keyboard":  # noqa: PYI034 - Self lives in typing, which this file does not import
+        self._take()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._give_back()
+
+    def stop_with_the_box(self) -> None:
+        """The command stopped itself: give the terminal back, stop, and take it again when continued."""
+        self._give_back()
+        os.kill(os.getpid(), _signal.SIGSTOP)
+        self._take()
+
+    def _take(self) -> None:
+        if not self._enabled:
+            return
+        import termios
+
+        self._saved = termios.tcgetattr(0)
+        raw = termios.tcgetattr(0)
+        raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
+        raw[1] &= ~termios.OPOST
+        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
+        termios.tcsetattr(0, termios.TCSADRAIN, raw)
+
+    def _give_back(self) -> None:
+        """Flush what was typed ahead: an answer that the box provoked must not be typed into the person's shell."""
+        if self._saved:
+            import termios
+
+            termios.tcsetattr(0, termios.TCSAFLUSH, self._saved)
+            self._saved = []
 
 
 def _usage(text: str) -> RingfenceError:

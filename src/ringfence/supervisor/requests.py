@@ -105,9 +105,10 @@ def parse(body: bytes) -> Request:
 
 
 class Signal(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Sent by a client while its command runs: a signal for the box, or a new window size."""
+    """Sent by a client while its command runs: a signal for the box, a new window size, or word that it was continued."""
 
     signal: int = 0
+    go_on: bool = False
     rows: int = 0
     columns: int = 0
 

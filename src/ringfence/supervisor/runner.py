@@ -30,7 +30,7 @@ from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.launcher import Box
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
 from ringfence.sandbox.worktree.tree import Worktree
-from ringfence.supervisor import requests, wording
+from ringfence.supervisor import protocol, requests, wording
 from ringfence.supervisor.caller import Caller, environment_class
 from ringfence.supervisor.door import Deciding, Door, Judged
 from ringfence.supervisor.explicit import Explicit
@@ -253,10 +253,16 @@ class Runner:
         self, plan: BoxPlan, tree: Worktree, caller: Caller, output: tuple[int, int, int], network: Network
     ) -> Execution:
         stdin, stdout, stderr = output
+
+        def stopped() -> None:
+            """Ctrl-Z in the box: its client stops as well, and tells when the person continues it."""
+            protocol.send(caller.connection, {"event": "stopped"})
+
+        on_stop = stopped if plan.pty else None
         with network.running():
             with tree.lock():
                 box = self._readiness.launcher().start(
-                    plan, stdin=stdin, stdout=stdout, stderr=stderr, on_network=network.connect
+                    plan, stdin=stdin, stdout=stdout, stderr=stderr, on_network=network.connect, on_stop=on_stop
                 )
             network.box = box
             with _listening(caller, box):
@@ -466,6 +472,8 @@ def _listening(caller: Caller, box: Box) -> Iterator[None]:
                 return
             if message.signal:
                 box.signal(message.signal)
+            if message.go_on:
+                box.go_on()
             if message.rows and message.columns:
                 box.resize(message.rows, message.columns)
 

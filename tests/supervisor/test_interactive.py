@@ -1,0 +1,114 @@
+"""A box with a terminal, from a person's side: a real pty, its size, Ctrl-C, and the terminal given back."""
+
+import contextlib
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+
+import pytest
+
+pytestmark = pytest.mark.needs_userns
+
+
+class Session:
+    """ringfence run in a terminal of its own, as a person would have it."""
+
+    def __init__(self, cli, *words):
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(cli.project)
+            os.execv(cli.words[0], [*cli.words, "run", "--", *words])
+        import fcntl
+
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 31, 97, 0, 0))
+        self.seen = b""
+
+    def until(self, text, seconds=30):
+        deadline = time.monotonic() + seconds
+        while text not in self.seen and time.monotonic() < deadline:
+            if select.select([self.master], [], [], 0.2)[0]:
+                try:
+                    self.seen += os.read(self.master, 65536)
+                except OSError:
+                    break
+        assert text in self.seen, self.seen
+        return self.seen
+
+    def type(self, data):
+        time.sleep(0.1)  # no person types within the millisecond in which the command is put into the foreground
+        os.write(self.master, data)
+
+    def end(self, seconds=30):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            with contextlib.suppress(OSError):
+                if select.select([self.master], [], [], 0.05)[0]:
+                    self.seen += os.read(self.master, 65536)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError(self.seen)
+
+    def close(self):
+        os.close(self.master)
+
+
+@pytest.fixture
+def session(cli):
+    opened = []
+
+    def start(script):
+        cli.task(script)
+        cli("run", "--", "true")
+        opened.append(Session(cli, "sh", "task.sh"))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def test_the_box_has_a_terminal_of_the_persons_size(session):
+    one = session("test -t 0 && test -t 1 && echo a-terminal; sleep 1; stty size; read line; echo got $line\n")
+    one.until(b"a-terminal")
+    one.until(b"31 97")
+    one.type(b"hello\r")
+    one.until(b"got hello")
+    assert one.end() == 0
+
+
+def test_control_c_reaches_the_command_and_not_only_the_client(session):
+    one = session("trap 'echo interrupted; exit 7' INT\necho ready\nwhile :; do sleep 0.1; done\n")
+    one.until(b"ready")
+    one.type(b"\x03")
+    one.until(b"interrupted")
+    assert one.end() == 7
+
+
+def test_the_clipboard_of_the_person_is_not_the_boxs(session):
+    one = session("printf 'before\\033]52;c;ZXZpbA==\\007after\\n'\n")
+    one.until(b"after")
+    one.end()
+    assert b"]52" not in one.seen
+
+
+def test_control_z_stops_the_client_and_it_goes_on(session):
+    one = session("echo ready; i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done; echo done\n")
+    one.until(b"ready")
+    one.type(b"\x1a")
+    deadline = time.monotonic() + 20
+    stopped = 0
+    while time.monotonic() < deadline and not stopped:
+        done, status = os.waitpid(one.pid, os.WNOHANG | os.WUNTRACED)
+        stopped = done and os.WIFSTOPPED(status)
+        time.sleep(0.05)
+    assert stopped
+    os.kill(one.pid, signal.SIGCONT)
+    one.until(b"done", 40)
+    assert one.end() == 0
