@@ -55,8 +55,13 @@ class Door:
         trust: TrustStore,
         now: Callable[[], Micros],
         new_id: Callable[[], str],
+        on_policy: Callable[[Policy], None],
     ) -> None:
-        """``now`` and ``new_id`` are the only sources of time and randomness here."""
+        """``now`` and ``new_id`` are the only sources of time and randomness here.
+
+        ``on_policy`` is told of each policy before it first decides.
+        """
+        self._on_policy = on_policy
         self._paths = paths
         self.recorder = recorder
         self._store = store
@@ -97,6 +102,7 @@ class Door:
         )
         self._store.put(policy.effective())
         refuse_own_home_inside(policy)
+        self._on_policy(policy)
         with self._lock:
             if len(self._cache) > 64:
                 self._cache.clear()
@@ -109,6 +115,7 @@ class Door:
             found = self._cache.get((digest, root))
         if found is None:
             found = Policy.from_effective(self._store.get(digest), root=root, home=home_of_user())
+            self._on_policy(found)
             with self._lock:
                 self._cache[(digest, root)] = found
         return found

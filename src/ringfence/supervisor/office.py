@@ -11,7 +11,6 @@ from ringfence import __version__
 from ringfence.egress.worker import cool
 from ringfence.ledger import admin
 from ringfence.ledger.log import Ledger
-from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import RingfenceError
@@ -30,6 +29,7 @@ from ringfence.supervisor.paths import Paths, make_private
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import find_root, read_repository
 from ringfence.supervisor.runner import Runner
+from ringfence.supervisor.scrubbing import Scrubbing
 
 Answer = dict[str, object]
 TICK_SECONDS = 60.0
@@ -77,9 +77,7 @@ class Office:
             make_private(folder)
         ledger = Ledger.open(paths.ledger, clock=_now)
         try:
-            secrets_known = known_secrets(load_settings(paths))
-            if secrets_known:
-                ledger.use_secrets(SecretScrubber(load_key(paths.ledger), values=secrets_known))
+            scrubbing = Scrubbing(ledger, known_secrets(load_settings(paths)))
             door = Door(
                 paths=paths,
                 recorder=ledger,
@@ -87,6 +85,7 @@ class Office:
                 trust=TrustStore(f"{paths.state}/trust"),
                 now=_now,
                 new_id=_new_id,
+                on_policy=scrubbing.learn,
             )
             missions = Missions(paths.missions)
             recovery.recover(door=door, state=paths.state)
