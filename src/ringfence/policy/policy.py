@@ -202,7 +202,7 @@ class Policy:
         return prepare(call, home=home) if type(call.request) in _LINES else None
 
     def _questions(self, call: ToolCall, prepared: Prepared | None) -> Questions:
-        roots = tuple(dict.fromkeys(root.path for roots in self._compiled.roots for root in roots))
+        roots = self._written_roots
         if prepared is not None:
             working = tuple(
                 dict.fromkeys(b for c in prepared.commands for b in (*c.bases, *c.elsewhere) if b is not None)
@@ -218,6 +218,10 @@ class Policy:
         if isinstance(call.request, FileAccess):
             return Questions(paths=(file_path(call, self._home),), roots=roots)
         return Questions(roots=roots)
+
+    @functools.cached_property
+    def _written_roots(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(root.path for roots in self._compiled.roots for root in roots))
 
     @functools.cached_property
     def _patterns(self) -> tuple:  # type: ignore[type-arg]  # of Pattern, whose module loads RE2

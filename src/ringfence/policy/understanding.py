@@ -170,7 +170,7 @@ def _elsewhere(reading: Reading) -> tuple[str | None, ...]:
     for path in reading.paths:
         if path.directory != ".":
             found[path.directory] = None
-    for option in reading.top_options:
-        if option.name == "-C":
+    for option in reading.options:
+        if option.top and option.name == "-C":
             found[option.value] = None
     return tuple(found)

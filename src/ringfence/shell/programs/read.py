@@ -106,15 +106,18 @@ class Reader:
         return Reading(
             program=self.program, known=self.known, subcommand=self.subcommand, essential=tuple(self.essential),
             options=tuple(self.options), operands=tuple(self.operands),
-            paths=tuple(self.finished(path) for path in self.paths), hosts=tuple(self.hosts),
+            paths=self.finished_paths(), hosts=tuple(self.hosts),
             effects=tuple(self.effects), after_dashes=self.dashes,
         )  # fmt: skip
 
-    def finished(self, path: PathUse) -> PathUse:
-        """A path with what only the end of the line says about it."""
-        if self.recursive and not path.recursive and path.access is not PathAccess.WRITE:
-            return replace(path, recursive=True)
-        return path
+    def finished_paths(self) -> tuple[PathUse, ...]:
+        """The paths with what only the end of the line says about them."""
+        if not self.recursive:
+            return tuple(self.paths)
+        return tuple([
+            path if path.recursive or path.access is PathAccess.WRITE else replace(path, recursive=True)
+            for path in self.paths
+        ])  # fmt: skip
 
     # Words.
 
