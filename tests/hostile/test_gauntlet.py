@@ -16,6 +16,7 @@ QUICK = (
     "uncovers-env-file",
     "reads-first-process-environment",
     "leaves-symlink-to-home",
+    "bends-a-link-later",
     "renames-git-directory",
     "nests-a-bare-repository",
     "traces-host-process",
@@ -32,6 +33,7 @@ QUICK = (
     "reads-log-behind-output",
     "types-into-the-shell",
     "sets-the-clipboard-in-pieces",
+    "sets-the-clipboard-without-keyboard",
 )
 """Two or three of each family: the ones that other sandboxes let through."""
 KERNEL_LACKS = {"opens-io-uring", "nests-by-32-bit-call", "types-into-the-shell"}
