@@ -73,6 +73,10 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
     from ringfence.sandbox.probe import probe_host
 
     host = probe_host(paths.state)
+    if not host.backend:
+        host = probe_host(
+            paths.state
+        )  # a probe that was killed or starved is no finding; a host that cannot, cannot twice
     # Before threads, the ledger and its keys: it must not inherit them. A host that cannot fence gets none, and each
     # command is refused with what is missing.
     launcher = Launcher.spawn(paths.state, backend=host.backend) if host.backend else None

@@ -88,12 +88,15 @@ def test_a_detached_head_and_a_reset_arrive(repo):
     assert bench.git("status", "--porcelain") == ""
 
 
-def test_a_deleted_branch_goes_and_its_commits_stay_reachable(repo):
+def test_a_deleted_branch_waits_for_a_person_and_its_commits_stay_reachable(repo):
     bench = repo()
     bench.git("branch", "old")
     bench.git("pack-refs", "--all")
     bench.box("git branch -D old")
     _, history = bench.gate()
+    assert names(history.held) == ["refs/heads/old"]
+    assert "old" in bench.git("branch")
+    _, history = bench.gate(approved=["refs/heads/old"])
     assert names(history.moved) == ["refs/heads/old"]
     assert "old" not in bench.git("branch")
     assert bench.git("rev-parse", "refs/ringfence/m-1/deleted/heads/old") == bench.git("rev-parse", "main")

@@ -3,6 +3,8 @@
 import os
 
 LEAST = 1 << 20
+LEAST_EACH = 4096
+"""What any entry counts: an empty file takes no block, but an inode, of which a disk has only so many."""
 
 
 class DiskWatch:
@@ -42,7 +44,7 @@ class DiskWatch:
             info = os.statvfs(self.folder)
         except OSError:
             return 0
-        return info.f_bfree * info.f_frsize
+        return info.f_bfree * info.f_frsize + info.f_ffree * LEAST_EACH
 
 
 def used(folder: bytes) -> int:
@@ -54,7 +56,7 @@ def used(folder: bytes) -> int:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    total += max(LEAST_EACH, entry.stat(follow_symlinks=False).st_blocks * 512)
         except OSError:
             continue
     return total

@@ -34,7 +34,10 @@ class HistoryJudge:
         """The verdict on one moved ref, over everything that its new commits touch."""
         item = item_of(move, Tier.ALLOW, "gate/history", "every path is allowed")
         if move.new is None:
-            return item
+            if move.name in self.approved:
+                return item
+            why = "a branch or tag that was there before would be deleted; name it to allow that"
+            return replace(item, tier=Tier.ASK, rule="gate/ref-deleted", reason=why)
         touched = list(dict.fromkeys(store.touched(move.new, known)))
         contents = store.blobs(t.blob for t in touched if not t.deleted and t.mode != _SUBMODULE)
         for one in touched:
