@@ -192,6 +192,18 @@ def one_round(yard, chance, generation):
     assert until(lambda: not [pid for pid in yard.alive() if pid not in current]), f"{note}: left over: {left}"
 
 
+def finish(yard):
+    """Tear down and verify; each of them may start a supervisor, and none is left."""
+    try:
+        yard.tear_down()
+        verified = yard.call("ledger", "verify")
+        assert verified.returncode in {0, 14}, verified.stdout + verified.stderr
+        yard.family()
+    finally:
+        yard.call("stop")
+    assert until(lambda: not yard.alive() and not yard.supervisors()), yard.alive()
+
+
 def rounds(base, count, seed):
     yard = Yard(base)
     chance = random.Random(seed)
@@ -204,14 +216,12 @@ def rounds(base, count, seed):
         stopped = yard.call("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert until(lambda: not yard.alive()), yard.alive()
-    yard.tear_down()
+    finish(yard)
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         assert yard.base not in file.read()
     assert not groups_left(yard.seen)
     check = subprocess.run(["git", "fsck", "--strict"], cwd=yard.repo, capture_output=True, text=True, check=False)
     assert check.returncode == 0, check.stderr
-    verified = yard.call("ledger", "verify")
-    assert verified.returncode in {0, 14}, verified.stdout + verified.stderr
 
 
 @pytest.mark.needs_userns
