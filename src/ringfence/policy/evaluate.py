@@ -46,9 +46,10 @@ def evaluate(
             reasons = CommandJudge(compiled, index, prepared, call.context).judge()
             if isinstance(request, ShellLine):
                 reasons += _raw_substrings(compiled, request.line, reasons)
-            for command in prepared.commands:
-                uses += [*command.uses, *command.redirections]
-            uses += prepared.redirections
+            if patterns:
+                for command in prepared.commands:
+                    uses += [*command.uses, *command.redirections]
+                uses += prepared.redirections
         case FileAccess():
             reasons, use = _file(compiled, index, call, request)
             uses = [use]

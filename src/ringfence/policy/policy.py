@@ -6,7 +6,6 @@ expanded, the program tables, the built-in lists and the evaluator's version, so
 
 import functools
 import hashlib
-from dataclasses import dataclass
 from typing import Protocol, Self
 
 import msgspec
@@ -37,8 +36,7 @@ class NetworkPresets(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A decision with everything found on the line, for ``why``."""
 
     decision: Decision

@@ -123,16 +123,19 @@ class Reader:
 
     def all_words(self) -> None:
         """Options and operands in any order, until the table says otherwise."""
-        while self.index < len(self.words):
-            index, word = self.index, self.words[self.index]
+        words, size = self.words, len(self.words)
+        while self.index < size:
+            index = self.index
+            word = words[index]
             self.index += 1
-            if self.table.subcommands and not self.is_option(word):
+            is_option = self.is_option(word)
+            if not self.table.subcommands:
+                self.essential.append(index)
+            elif not is_option:
                 if self.subcommand_here(index):
                     continue
                 return
-            if not self.table.subcommands:
-                self.essential.append(index)
-            if self.dashes is not None or not self.is_option(word):
+            if not is_option:
                 self.operand(index)
                 continue
             if word.text == "--" and not word.dynamic:
@@ -299,6 +302,8 @@ class Reader:
             self.fulfilled = True
         if option.name in table.target:
             self.targeted = True
+        if role == "flags" and value is None:
+            return
         self.edits = self.edits or (role == "writes" and table.edits)
         self.recursive = self.recursive or role == "recursive"
         self.exits = self.exits or role == "exits"
@@ -344,13 +349,20 @@ class Reader:
             self.index = len(self.words)
 
     def finish_operands(self) -> None:
-        """Give every operand its role."""
+        """What the end of the words says: connections, the roles of operands, or what it means that there are none."""
         table = self.table
         if table.networked and not self.exits:
             named = tuple(self.essential[: 1 + len(self.subcommand)])
             self.effect(EffectKind.NETWORK, " ".join(self.subcommand), named, f"`{table.name}` opens connections")
-        roles = list(table.operands)
-        repeat = table.repeat
+        if self.operands:
+            self.give_roles(list(table.operands), table.repeat)
+        elif table.stdin and not self.fulfilled and not self.exits:
+            kind, why = _EFFECTS[table.stdin]
+            self.effect(kind, "standard input", (0,), f"without operands `{self.program}` reads program text from standard input"
+                        if table.stdin == "code" else why)  # fmt: skip
+
+    def give_roles(self, roles: list[str], repeat: int) -> None:
+        """Give every operand its role, of the roles that the table lists and the index of the one that repeats."""
         if self.fulfilled and roles and roles[0] in ("pattern", "script", "code"):
             roles.pop(0)
             repeat -= repeat >= 0
@@ -359,10 +371,6 @@ class Reader:
             repeat = 0
         for index, role in zip(self.operands, self.spread(roles, repeat, len(self.operands)), strict=False):
             self.give_role(index, role)
-        if table.stdin and not self.operands and not self.fulfilled and not self.exits:
-            kind, why = _EFFECTS[table.stdin]
-            self.effect(kind, "standard input", (0,), f"without operands `{self.program}` reads program text from standard input"
-                        if table.stdin == "code" else why)  # fmt: skip
 
     @staticmethod
     def spread(roles: list[str], repeat: int, count: int) -> list[str]:
