@@ -47,7 +47,17 @@ def main():
         variants = {
             "bwrap --ro-bind / / --unshare-all true": ["bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"],
             "ringfence run -- true": [*base, "run", "--", "true"],
-            "thin client (python -I -S client.py)": [sys.executable, "-I", "-S", client, "--test-root", state, "run", "--", "true"],
+            "thin client (python -I -S client.py)": [
+                sys.executable,
+                "-I",
+                "-S",
+                client,
+                "--test-root",
+                state,
+                "run",
+                "--",
+                "true",
+            ],
         }
         times = {name: [] for name in variants}
         for round_number in range(ROUNDS + 3):
@@ -61,8 +71,15 @@ def main():
             print(f"{name:42} p50 {statistics.median(values) * 1000:6.1f} ms   {ratio:5.2f} x")
         started = time.perf_counter()
         with concurrent.futures.ThreadPoolExecutor(50) as pool:
-            codes = list(pool.map(lambda _: subprocess.run([*base, "run", "--", "sleep", "1"], cwd=project, check=False).returncode, range(50)))
-        print(f"50 x `sleep 1` at once: {time.perf_counter() - started:.2f} s, {sum(code != 0 for code in codes)} failures")
+            codes = list(
+                pool.map(
+                    lambda _: subprocess.run([*base, "run", "--", "sleep", "1"], cwd=project, check=False).returncode,
+                    range(50),
+                )
+            )
+        print(
+            f"50 x `sleep 1` at once: {time.perf_counter() - started:.2f} s, {sum(code != 0 for code in codes)} failures"
+        )
         subprocess.run([*base, "stop"], cwd=project, check=True, stdout=subprocess.DEVNULL)
 
 
