@@ -29,12 +29,13 @@ def perform(ledger: Ledger, action: str, arguments: Arguments, *, by: Person) ->
 
 
 def tick(ledger: Ledger) -> Answer:
-    """What is due without a person: anchors that are behind, erasures that a crash cut short, archive and purge.
+    """What is due without a person: anchors that are behind, erasures that a crash cut short, archive and purge; how full the disk is.
 
     Each step that fails is told in the answer and does not keep the others from happening.
     """
     done: Answer = {}
     steps: tuple[tuple[str, Callable[[], Answer]], ...] = (
+        ("space", lambda: space(ledger)),
         ("anchor", lambda: anchor(ledger, {"due": True}, SCHEDULE)),
         ("erasures", lambda: finish_erasures(ledger)),
         ("archive", lambda: archive(ledger, {}, SCHEDULE)),
@@ -46,6 +47,14 @@ def tick(ledger: Ledger) -> Answer:
         except LedgerError as error:
             done[name] = {"error": error.code, "what": error.what, "where": error.where}
     return done
+
+
+def space(ledger: Ledger) -> Answer:
+    """Percent of the disk used and bytes left. Raises LedgerError ``ledger-space-low`` from 90 % on."""
+    found = ledger.space
+    if found.warning:
+        raise LedgerError("ledger-space-low", found.warning, where=ledger.directory)
+    return {"used_percent": int(found.used * 100), "available_bytes": found.available}
 
 
 def checkpoint(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:

@@ -20,11 +20,12 @@ from ringfence.ledger.anchors import configured
 from ringfence.ledger.apart import contents_apart, fit
 from ringfence.ledger.checkpoint import Checkpointer, Epoch, Epochs
 from ringfence.ledger.personal import PersonalStore
-from ringfence.ledger.request import Request, bytes_of
+from ringfence.ledger.request import Rank, Request, bytes_of, rank_of, ration
 from ringfence.ledger.resume import State, header_of, track
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.ledger.segment import Segment
 from ringfence.ledger.settings import Head, Keeper, Scrubber, Settings
+from ringfence.ledger.space import Space, space_of
 from ringfence.ledger.start import Anchor, unwritable
 from ringfence.ledger.tree import fold
 from ringfence.model.entry import Ack, Entry, EntryKind, Json
@@ -142,6 +143,14 @@ class Ledger:
         """Why the ledger takes no more entries, or None."""
         return self._failure
 
+    @property
+    def space(self) -> Space:
+        """How full the disk is: ``used`` is a fraction, ``warning`` a text from 90 % on. Raises ``ledger-unwritable``."""
+        try:
+            return space_of(self.directory)
+        except OSError as error:
+            raise unwritable(error, self.directory) from error
+
     def read(self, start: int = 0, count: int | None = None) -> Iterator[scan.Stored]:
         """Durable records from ``start`` on, at most ``count``, none newer than the head at the time of the call."""
         end = self._head[0] if count is None else min(self._head[0], start + count)
@@ -154,7 +163,7 @@ class Ledger:
         """Make the entries durable, in order and with nothing between them.
 
         Raises LedgerError: ``entry-not-canonical`` and ``entry-too-large`` leave the ledger as it was;
-        ``ledger-full`` refuses new intents while results still fit; ``ledger-unwritable`` and ``ledger-closed``
+        ``ledger-full`` refuses starts of missions first, then intents, while results still fit; ``ledger-unwritable`` and ``ledger-closed``
         hold until the ledger is opened again.
         """
         if os.getpid() != self._pid:
@@ -280,7 +289,7 @@ class Ledger:
             else:
                 self._leading = False
 
-    def _prepare(self, entry: Entry) -> tuple[bytes, int, EntryKind]:
+    def _prepare(self, entry: Entry) -> tuple[bytes, int, Rank]:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
             raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2286")
         body, moved = contents_apart(entry.body) if entry.kind is EntryKind.INTENT else (entry.body, {})
@@ -294,7 +303,7 @@ class Ledger:
                 personal = self._keeper.keep(entry.subject or entry.mission or "", clean)
             except OSError as error:
                 raise unwritable(error, f"{self.directory}/private") from error
-        return envelope.prepare(entry, body=body, personal=personal), entry.time, entry.kind
+        return envelope.prepare(entry, body=body, personal=personal), entry.time, rank_of(entry.kind, entry.body)
 
     def _default_secrets(self) -> Scrubber:
         """Known token forms alone; made at first use, because its rules take a while to load."""
@@ -379,7 +388,7 @@ class Ledger:
         try:
             if self._segment.offset + need > self._settings.segment_bytes and self._state.size > self._segment.first:
                 self._roll()
-            while self._segment.room < need + self._settings.window_bytes // 2:
+            while self._segment.room < need + self._settings.window_bytes * 3 // 4:
                 self._segment.extend()
         except OSError as error:
             if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
@@ -388,12 +397,9 @@ class Ledger:
         return batch
 
     def _ration(self, batch: list[Request]) -> list[Request]:
-        intents = [r for r in batch if any(kind is EntryKind.INTENT for _, _, kind in r.prepared)]
-        rest = [r for r in batch if r not in intents]
-        if bytes_of(rest) > self._segment.room:
-            intents, rest = batch, []
+        rest = ration(batch, room=self._segment.room, kept=self._settings.window_bytes // 2)
         self._refuse(
-            intents,
+            [request for request in batch if request not in rest],
             LedgerError(
                 "ledger-full",
                 "the disk has no room for new entries",
