@@ -2,8 +2,8 @@
 
 Nearly all records of a log have one of a few shapes: the same members in the same order, other values. A shape is a
 regular expression made from a record that was decoded and encoded again; what it matches is canonical too, because
-names and punctuation are literal, and a value is text that needs no escape or an integer of at most 16 digits. It
-matches in a quarter of the time of decoding. What no shape matches proves nothing: the caller decodes it.
+names and punctuation are literal, and a value is text with the short escapes at most or an integer of at most 16 digits.
+It matches in a fraction of the time of decoding. What no shape matches proves nothing: the caller decodes it.
 """
 
 import re
@@ -21,6 +21,8 @@ _PLAIN = bytes(code for code in range(0x20, 0x80) if code != 0x5C)
 _DEEPEST = 16
 # Every repetition is possessive, so that matching takes linear time whatever a hostile record holds.
 _TEXT = rb'"[^"]*+"'
+_ANY_TEXT = rb'"[ !#-[\]-\xff]*+(?:\\["\\bfnrt][ !#-[\]-\xff]*+)*+"'
+"""Text of a line that is valid UTF-8: each of these escapes is the only way to write its character."""
 _SIXTEEN, _NEGATIVE, _OTHER = rb"[1-8][0-9]{15}", rb"-[1-9][0-9]{0,14}+", rb"(?!0[0-9])[0-9]{1,15}+"
 
 Match = Callable[[bytes], object]
@@ -41,21 +43,25 @@ def plain(lines: Sequence[bytes], text: bytes) -> bool:
 class Shapes:
     """The shapes of one pass, the last that matched first."""
 
-    def __init__(self) -> None:
-        """None yet."""
+    def __init__(self, *, any_text: bool = False) -> None:
+        """None yet. With ``any_text`` for lines that are not ``plain``, which take twice the time."""
+        self._text = _ANY_TEXT if any_text else _TEXT
         self._matches: list[Match] = []
-        self._seen = self._learned = 0
+        self._seen = self._missed = self._learned = 0
 
     def unknown(self, numbered: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """The lines, with their numbers, that no shape matches. The lines must be ``plain``."""
-        left: list[tuple[int, bytes]] = []
+        """The lines, with their numbers, that no shape matches. The lines must be ``plain``, or valid UTF-8."""
         self._seen += len(numbered)
+        if self._missed * 4 > self._seen > PATIENCE:  # trying costs more than it saves; tried again when this has sunk
+            return list(numbered)
+        left: list[tuple[int, bytes]] = []
         match = self._matches[0] if self._matches else None
         for seq, line in numbered:
             if match is None or not match(line):
                 match = self._another(line)
                 if match is None:
                     left.append((seq, line))
+        self._missed += len(left)
         return left
 
     def _another(self, line: bytes) -> Match | None:
@@ -71,7 +77,7 @@ class Shapes:
             return
         self._learned += 1
         try:
-            expression = _shape(value, 0) + b"\n"
+            expression = _shape(value, self._text, 0) + b"\n"
         except _Unlike:
             return
         if len(expression) <= LONGEST_SHAPE:
@@ -79,16 +85,18 @@ class Shapes:
             del self._matches[MOST_SHAPES:]
 
 
-def _shape(value: Json, depth: int) -> bytes:
+def _shape(value: Json, text: bytes, depth: int) -> bytes:
     if depth > _DEEPEST:
         raise _Unlike
     if isinstance(value, dict):
-        members = (re.escape(canonical.encode(name)) + b":" + _shape(inner, depth + 1) for name, inner in value.items())
+        members = (
+            re.escape(canonical.encode(name)) + b":" + _shape(inner, text, depth + 1) for name, inner in value.items()
+        )
         return rb"\{" + b",".join(members) + rb"\}"
     if isinstance(value, list):
-        return rb"\[" + _items([_shape(inner, depth + 1) for inner in value]) + rb"\]"
+        return rb"\[" + _items([_shape(inner, text, depth + 1) for inner in value]) + rb"\]"
     if isinstance(value, str):
-        return _TEXT
+        return text
     if isinstance(value, bool):
         return b"(?:true|false)"
     if value is None:

@@ -69,6 +69,7 @@ class Walked:
     roots: dict[int, bytes] = field(default_factory=dict)
     noted: list[tuple[int, dict[str, Json]]] = field(default_factory=list)
     shapes: Shapes = field(default_factory=Shapes)
+    any_text: Shapes = field(default_factory=lambda: Shapes(any_text=True))
     torn: str = ""
     """Where a write that was never acknowledged is cut short, or empty."""
 
@@ -158,7 +159,7 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
             walked.noted.append((seq - 1, _keyed(line, path, seq - 1)))
     if strict:
         for start in range(0, len(lines), _CHUNK):
-            _strict(lines[start : start + _CHUNK], walked.shapes, path, walked.size + start)
+            _strict(lines[start : start + _CHUNK], walked, path, walked.size + start)
     walked.size, walked.prev = seq, prev
 
 
@@ -173,15 +174,21 @@ def _keyed(line: bytes, path: str, seq: int) -> dict[str, Json]:
     return value
 
 
-def _strict(lines: list[bytes], shapes: Shapes, path: str, first: int) -> None:
+def _strict(lines: list[bytes], walked: Walked, path: str, first: int) -> None:
     """Refuse records that are not the canonical form of what they say: duplicate keys, spaces, floats, other members."""
-    numbered = list(enumerate(lines, first))
-    if not plain(lines, b"".join(lines)):  # some need escapes or are not ASCII: those are decoded, whatever their shape
-        _canonical([(seq, line) for seq, line in numbered if not plain((line,), line)], path)
-        numbered = [(seq, line) for seq, line in numbered if plain((line,), line)]
-    left = shapes.unknown(numbered)
+    text = b"".join(lines)
+    shapes = walked.shapes if plain(lines, text) else walked.any_text if _is_text(text) else Shapes()
+    left = shapes.unknown(list(enumerate(lines, first)))
     if left:
         shapes.learn(_canonical(left, path))
+
+
+def _is_text(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> Json:
