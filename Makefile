@@ -10,7 +10,7 @@ demo: setup
 	@$(PY) -I scripts/demo.py
 
 test: setup
-	@bash scripts/run-tests.sh -m "not slow" -n $(JOBS)
+	@bash scripts/run-tests.sh -m "not slow" -n $(JOBS) --dist loadgroup
 
 test-slow: setup
 	@bash scripts/run-tests.sh -m slow
