@@ -17,6 +17,10 @@ _VERSION = re.compile(
 )
 
 
+MAX_BUILT = 4096
+"""Tables kept ready, known and unknown names together."""
+
+
 class Tables:
     """All tables by program. Later sources replace a program of earlier ones whole."""
 
@@ -38,9 +42,14 @@ class Tables:
     def table(self, program: str, *subcommand: str) -> Table | None:
         """The table of a program, or of a subcommand. Raises TableError for one that is not well written."""
         key = " ".join((program, *subcommand))
-        if key not in self._built:
-            self._built[key] = self._build(program, key)
-        return self._built[key]
+        built = self._built  # another thread may put an empty one in its place
+        if key in built:
+            return built[key]
+        found = self._build(program, key)
+        if len(self._built) >= MAX_BUILT:  # an agent may name as many unknown subcommands as it likes
+            self._built = {}
+        self._built[key] = found
+        return found
 
     def has_subcommands(self, program: str) -> bool:
         """Whether subcommands of a program have tables, so that another one is an unknown one."""
