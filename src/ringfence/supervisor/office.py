@@ -77,7 +77,7 @@ class Office:
             make_private(folder)
         ledger = Ledger.open(paths.ledger, clock=_now)
         try:
-            scrubbing = Scrubbing(ledger, known_secrets(load_settings(paths)))
+            scrubbing = Scrubbing(ledger, _known_secrets(paths))
             door = Door(
                 paths=paths,
                 recorder=ledger,
@@ -200,6 +200,15 @@ class Office:
         body = {name: msgspec.json.decode(value) for name, value in request.body.items()}
         ack = self._door.note(EntryKind.PROMOTION, body)
         return {"seq": ack.seq, "record": ack.record}
+
+
+def _known_secrets(paths: Paths) -> tuple[str, ...]:
+    """Settings that cannot be read are told now, and refuse every command that wants a network when it comes."""
+    try:
+        return known_secrets(load_settings(paths))
+    except RingfenceError as error:
+        print(error, file=sys.stderr, flush=True)
+        return ()
 
 
 def _now() -> Micros:
