@@ -10,9 +10,9 @@ from ringfence.model.ids import MissionId
 from ringfence.supervisor import requests
 from ringfence.supervisor.caller import Caller
 from ringfence.supervisor.door import Door
+from ringfence.supervisor.gatekeeper import Gatekeeper
 from ringfence.supervisor.missions import AGE_WARNING, CommitAt, Mission, Missions, State, move
 from ringfence.supervisor.repository import find_root
-from ringfence.supervisor.runner import Runner
 
 Answer = dict[str, object]
 
@@ -21,12 +21,12 @@ class Desk:
     """Answers mission verbs for one supervisor."""
 
     def __init__(
-        self, *, door: Door, missions: Missions, runner: Runner, state: str, new_id: Callable[[], str]
+        self, *, door: Door, missions: Missions, gatekeeper: Gatekeeper, state: str, new_id: Callable[[], str]
     ) -> None:
         """``state`` is the state directory."""
         self._door = door
         self._missions = missions
-        self._runner = runner
+        self._gatekeeper = gatekeeper
         self._state = state
         self._new_id = new_id
 
@@ -40,11 +40,11 @@ class Desk:
             case "show":
                 return self._shown(self._load(request))
             case "diff":
-                return self._runner.diff(self._load(request))
+                return self._gatekeeper.diff(self._load(request))
             case "commit":
-                return self._runner.commit(self._load(request), request.paths, caller.person)
+                return self._gatekeeper.commit(self._load(request), request.paths, caller.person)
             case "discard":
-                return self._runner.discard(self._load(request), request.paths, caller.person)
+                return self._gatekeeper.discard(self._load(request), request.paths, caller.person)
             case "reload":
                 return self._reload(request, caller)
             case "end" | "terminate":
@@ -104,11 +104,11 @@ class Desk:
         ended = move(mission, request.action, self._door.now())
         gate: Answer = {}
         if request.action == "end" and mission.commit is CommitAt.END:
-            gate = self._runner.commit(mission, (), caller.person)
+            gate = self._gatekeeper.commit(mission, (), caller.person)
         self._door.note(
             EntryKind.MISSION, {"action": request.action, "by": caller.person.name}, mission=MissionId(mission.id)
         )
-        self._runner.end(mission)
+        self._gatekeeper.end(mission)
         self._missions.store(ended)
         return {**self._shown(ended), **gate}
 

@@ -23,6 +23,7 @@ from ringfence.supervisor import recovery, requests, wording
 from ringfence.supervisor.caller import Caller, ancestors, environment_class
 from ringfence.supervisor.desk import Desk
 from ringfence.supervisor.door import Door
+from ringfence.supervisor.gatekeeper import Gatekeeper
 from ringfence.supervisor.missions import Missions
 from ringfence.supervisor.netsettings import known_secrets, load_settings
 from ringfence.supervisor.paths import Paths, make_private
@@ -58,17 +59,19 @@ class Office:
         self._started = door.now()
         self._agents: set[int] = set()
         self._readiness = Readiness(door=door, launcher=launcher, host=host, state=paths.state, now=door.now)
+        self._gatekeeper = Gatekeeper(door=door, missions=missions, readiness=self._readiness, state=paths.state)
         self._runner = Runner(
             door=door,
             missions=missions,
             readiness=self._readiness,
+            gatekeeper=self._gatekeeper,
             paths=paths,
             new_id=new_id,
         )
         self._over = threading.Event()
         self._schedule = threading.Thread(target=self._tick, name="schedule", daemon=True)
         self._schedule.start()
-        self._desk = Desk(door=door, missions=missions, runner=self._runner, state=paths.state, new_id=new_id)
+        self._desk = Desk(door=door, missions=missions, gatekeeper=self._gatekeeper, state=paths.state, new_id=new_id)
 
     @classmethod
     def open(cls, paths: Paths, launcher: Launcher | None, host: HostReport) -> "Office":
@@ -100,7 +103,7 @@ class Office:
         """End every box, then close the ledger with a checkpoint."""
         if self._launcher is not None:
             self._launcher.close()
-        self._runner.close()
+        self._gatekeeper.close()
         cool()
         self._over.set()
         self._schedule.join(TICK_SECONDS)

@@ -4,10 +4,8 @@ The steps are numbered in ``Runner.run``; each is one method, in that order. Not
 durable, nothing is answered before its result is.
 """
 
-import functools
 import hashlib
 import os
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -18,24 +16,20 @@ import msgspec
 
 from ringfence.ledger import record
 from ringfence.model.box import BoxPlan, Execution, Layer
-from ringfence.model.call import Argv, Context, ShellLine, ToolCall
+from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.entry import Ack, EntryKind
 from ringfence.model.errors import BoxError, RingfenceError
-from ringfence.model.ids import CallId, Micros, MissionId, Sha256
-from ringfence.model.person import Person
+from ringfence.model.ids import MissionId, Sha256
 from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
-from ringfence.sandbox.facts import HostFacts, box_home
-from ringfence.sandbox.host import gather_host_facts
+from ringfence.sandbox.facts import box_home
 from ringfence.sandbox.launcher import Box
-from ringfence.sandbox.plan import STANDARD_PATH, plan_box
+from ringfence.sandbox.plan import plan_box
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor import protocol, requests, wording
 from ringfence.supervisor.caller import Caller, environment_class
-from ringfence.supervisor.door import Deciding, Door, Judged
-from ringfence.supervisor.explicit import Explicit
-from ringfence.supervisor.hidden import Hidden
-from ringfence.supervisor.later import Later
+from ringfence.supervisor.door import Door, Judged
+from ringfence.supervisor.gatekeeper import Gatekeeper, layer_of
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
 from ringfence.supervisor.netsettings import Opening, load_settings, opening_for
 from ringfence.supervisor.network import Network
@@ -43,9 +37,6 @@ from ringfence.supervisor.passed import Passed
 from ringfence.supervisor.paths import Paths
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
-
-FACTS_FRESH = 30_000_000
-"""Microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +59,17 @@ class Runner:
         door: Door,
         missions: Missions,
         readiness: Readiness,
+        gatekeeper: Gatekeeper,
         paths: Paths,
         new_id: Callable[[], str],
     ) -> None:
-        """Layers and journals live below the state directory of ``paths``."""
+        """``paths`` say where the user's settings and agents' homes lie."""
         self._door = door
         self._missions = missions
         self._readiness = readiness
+        self._gatekeeper = gatekeeper
         self._paths = paths
-        self._state = paths.state
         self._new_id = new_id
-        self._hidden = Hidden()
-        self._later = Later()
-        self._known_facts: dict[tuple[str, tuple[str, ...]], tuple[Micros, HostFacts]] = {}
-        self._busy: dict[str, threading.Lock] = {}
-        self._busy_lock = threading.Lock()
 
     def run(self, request: requests.Run, caller: Caller) -> dict[str, object]:
         """Everything for one command; the answer is the report that ``run --json`` prints."""
@@ -92,7 +79,7 @@ class Runner:
             judged = self._door.judge(job.policy, job.call, mission=_id(job.mission), extra=_extra(job))  # 2. durable
             if judged.decision.tier is not Tier.ALLOW:
                 return wording.refusal(job.call, judged.decision, _shown(job, judged))
-            with self._one_at_a_time(job.mission):
+            with self._gatekeeper.one_at_a_time(job.mission):
                 return self._boxed(job, judged, caller, (stdin, stdout, stderr))
         finally:
             for descriptor in (stdin, stdout, stderr):
@@ -146,57 +133,54 @@ class Runner:
             )
         return mission
 
-    @contextmanager
-    def _one_at_a_time(self, mission: Mission) -> Iterator[None]:
-        """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits."""
-        with self._busy_lock:
-            lock = self._busy.setdefault(mission.id, threading.Lock())
-        try:
-            with lock:
-                yield
-        finally:
-            if mission.one_call:
-                with self._busy_lock:
-                    self._busy.pop(mission.id, None)
-
     def _boxed(self, job: Job, judged: Judged, caller: Caller, output: tuple[int, int, int]) -> dict[str, object]:
         """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
+        execution = None
         try:
+            job = self._still(job)
             self._readiness.require(job.policy)
-            tree = self._worktree(job.policy)
+            tree = self._gatekeeper.worktree(job.policy)
             if job.mission.one_call:  # so that what a crash leaves of it can be found, shown and discarded
-                self._missions.store(_pinned(job), durable=False)
+                self._missions.store(job.mission, durable=False)
             opening = self._opening(job)
-            plan = self._plan(job, judged, self._view(tree, job), opening)
+            plan = self._plan(job, judged, self._gatekeeper.view(tree, job.mission, job.policy), opening)
             network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context, opening=opening)
             execution = self._carry_out(plan, tree, caller, output, network)
+            gate = self._gate(job, plan, tree)
         except (RingfenceError, OSError) as error:
             fault = error if isinstance(error, RingfenceError) else _host_fault(error)
-            self._note_result(job, judged, record.fault_body(fault.code, fault.what))
+            ran = {} if execution is None else record.result_body(execution)
+            self._note_result(job, judged, {**ran, **record.fault_body(fault.code, fault.what)})
             raise fault from error
-        layer = _layer_of(plan)
-        gate = self._gate(job, plan, tree) if job.mission.commit is CommitAt.CALL else None
         shown = None if gate is None else gate.fields()
         result = self._note_result(job, judged, record.result_body(execution, gate=shown))
-        self._settle(job, tree, layer, gate)
-        self._later.do(tree.sweep)
+        done = msgspec.structs.replace(job.mission, calls=job.mission.calls + 1)
+        self._gatekeeper.settle(done, tree, layer_of(plan), gate)
         return wording.outcome(execution, gate, _shown(job, judged, result))
 
-    def _worktree(self, policy: Policy) -> Worktree:
-        explicit = Explicit(policy.write_allow_patterns)
-        return Worktree.open(str(policy.root), self._state, policy_hides=policy.read_denies, explicit=explicit)
+    def _still(self, job: Job) -> Job:
+        """The job with its mission as it is now that its turn has come: while it waited, a person may have ended it."""
+        if job.mission.one_call:
+            return replace(job, mission=msgspec.structs.replace(job.mission, policy_digest=str(job.policy.digest)))
+        fresh = self._mission(job.request, job.repository.root)
+        if fresh.policy_digest != job.mission.policy_digest:
+            raise RingfenceError(
+                "policy-reloaded",
+                f"the policy of mission {fresh.id} was reloaded while this command waited",
+                remedy="run it again, to be judged by the policy in force",
+            )
+        return replace(job, mission=fresh)
 
-    def _view(self, tree: Worktree, job: Job) -> Layer:
-        """The mission's layer, with what the policy hides masked and git's configuration shown without credentials."""
-        layer = tree.layer(MissionId(job.mission.id))
-        masked, replaced = self._hidden.of(job.policy)
-        return replace(layer, middle=f"{os.path.dirname(layer.upper)}/middle", masked=masked, replaced=replaced)
+    def _gate(self, job: Job, plan: BoxPlan, tree: Worktree) -> Passed | None:
+        if job.mission.commit is not CommitAt.CALL:
+            return None
+        return self._gatekeeper.open(job.mission, job.policy, job.call.context, tree, plan, only=None, approved=())
 
     def _opening(self, job: Job) -> Opening:
         """What the user's settings and the mission open; nothing for a box without a network."""
         if not _networked(job):
             return Opening()
-        home = box_home(self._facts(job.policy).home)
+        home = box_home(self._gatekeeper.facts(job.policy).home)
         settings = load_settings(self._paths)
         return opening_for(settings, job.policy, job.mission, home=home, now=self._door.now(), noise=self._new_id())
 
@@ -207,7 +191,7 @@ class Runner:
             call_id=judged.call.id,
             argv=("/bin/bash", "-c", request.line) if request.line is not None else tuple(request.argv or ()),
             cwd=job.call.cwd,
-            facts=self._facts(job.policy),
+            facts=self._gatekeeper.facts(job.policy),
             layer=layer,
             limits=job.policy.limits,
             mission=MissionId(job.mission.id),
@@ -234,20 +218,9 @@ class Runner:
             return ""
         owner = os.stat(job.mission.root).st_uid
         name = hashlib.sha256(f"{owner}:{job.mission.agent}".encode()).hexdigest()[:16]
-        folder = f"{self._state}/homes/{name}"
+        folder = f"{self._paths.state}/homes/{name}"
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return folder
-
-    def _facts(self, policy: Policy) -> HostFacts:
-        """Facts of the host for this policy, looked up anew every half minute: toolchains come and go with people."""
-        key = (str(policy.root), policy.trusted_directories)
-        at, facts = self._known_facts.get(key, (Micros(0), None))
-        now = self._door.now()
-        if facts is None or not 0 <= now - at < FACTS_FRESH:
-            path = ":".join((*policy.trusted_directories, *STANDARD_PATH))
-            facts = gather_host_facts(self._state, path=path, trees=(str(policy.root),))
-            self._known_facts[key] = (now, facts)
-        return facts
 
     def _carry_out(
         self, plan: BoxPlan, tree: Worktree, caller: Caller, output: tuple[int, int, int], network: Network
@@ -268,138 +241,10 @@ class Runner:
             with _listening(caller, box):
                 return box.wait()
 
-    def _gate(self, job: Job, plan: BoxPlan, tree: Worktree) -> Passed:
-        return self._commit(job.mission, job.policy, job.call.context, tree, plan, only=None, approved=())
-
-    def _commit(
-        self,
-        mission: Mission,
-        policy: Policy,
-        context: Context,
-        tree: Worktree,
-        plan: BoxPlan,
-        *,
-        only: tuple[str, ...] | None,
-        approved: tuple[str, ...],
-    ) -> Passed:
-        """Files first, then commits made in the box: a second box over the same layer bundles them for the gate."""
-        decider, now, layer = Deciding(self._door, policy, context), self._door.now(), _layer_of(plan)
-        files = tree.commit(layer, decider, only=only, now=now, approved=approved)
-        history = None
-        refs = only is None or any(path == "HEAD" or path.startswith("refs/") for path in only)
-        wanted = tree.bundle_request(layer) if refs else None
-        if wanted is not None:
-            self._bundle(replace(plan, argv=wanted.argv, cwd=wanted.cwd, network="none", pty=False), tree)
-            history = tree.take_history(layer, decider, now=now, approved=approved)
-        passed = Passed(files=files, history=history)
-        if files.committed or not passed.clean or history is not None:
-            body: record.Body = {"gate": passed.fields(), "approved": list(approved)}
-            self._door.note(EntryKind.GATE, body, mission=MissionId(mission.id))
-        return passed
-
-    def _bundle(self, plan: BoxPlan, tree: Worktree) -> None:
-        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            with tree.lock():
-                box = self._readiness.launcher().start(plan, stdin=null, stdout=null, stderr=null)
-            box.wait()
-        finally:
-            os.close(null)
-
-    def _settle(self, job: Job, tree: Worktree, layer: Layer, gate: Passed | None) -> None:
-        """A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
-        mission = job.mission
-        if mission.one_call and gate is not None and gate.clean:
-            if gate.files.ignored:
-                self._end(tree, layer, mission)  # ignored paths must be there for the next call
-            else:
-                self._later.do(functools.partial(self._end, tree, layer, mission))
-        else:
-            self._missions.store(msgspec.structs.replace(_pinned(job), calls=mission.calls + 1))
-
-    def _end(self, tree: Worktree, layer: Layer, mission: Mission) -> None:
-        tree.end(layer)
-        folder = os.path.dirname(layer.upper)
-        shutil.rmtree(f"{folder}/middle", ignore_errors=True)
-        with suppress(FileNotFoundError):
-            os.unlink(f"{folder}/middle.digest")
-        self._missions.forget(MissionId(mission.id))
-
-    def close(self) -> None:
-        """Finish what is left to remove."""
-        self._later.close()
-
     def _note_result(self, job: Job, judged: Judged, body: record.Body) -> Ack:
         return self._door.note(
             EntryKind.RESULT, {**body, "intent": judged.intent.seq}, mission=_id(job.mission), call=judged.call.id
         )
-
-    def diff(self, mission: Mission) -> dict[str, object]:
-        """What the mission's layer holds against the real tree."""
-        tree, layer, _ = self._of(mission)
-        changes = tree.changes(layer)
-        return {
-            "id": mission.id,
-            "text": tree.diff(layer),
-            "changes": [
-                {"path": change.path, "kind": change.kind.value, "size": int(change.size), "ignored": change.ignored}
-                for change in changes
-                if not change.internal
-            ],
-        }
-
-    def commit(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
-        """Open the gate now. Paths that a person names count as approved where the policy asks; a DENY stays one."""
-        with self._one_at_a_time(mission):
-            tree, layer, policy = self._of(mission)
-            context = Context(agent=mission.agent or None)
-            plan = self._plain_plan(mission, policy, layer)
-            report = self._commit(mission, policy, context, tree, plan, only=paths or None, approved=paths)
-        self._door.note(
-            EntryKind.MISSION,
-            {"action": "commit", "by": by.name, "paths": list(paths), "committed": len(report.files.committed)},
-            mission=MissionId(mission.id),
-        )
-        return {"id": mission.id, "gate": report.fields()}
-
-    def discard(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
-        """Drop changes from the mission's layer: the named ones, or all. Recorded before it happens."""
-        with self._one_at_a_time(mission):
-            tree, layer, _ = self._of(mission)
-            self._door.note(
-                EntryKind.MISSION,
-                {"action": "discard", "by": by.name, "paths": list(paths)},
-                mission=MissionId(mission.id),
-            )
-            dropped = tree.discard(layer, paths or None)
-        return {"id": mission.id, "discarded": list(dropped)}
-
-    def end(self, mission: Mission) -> None:
-        """Remove the layer of a mission that is over; ignored paths are carried on to the next one."""
-        with self._one_at_a_time(mission):
-            tree, layer, _ = self._of(mission)
-            tree.end(layer)
-            shutil.rmtree(f"{os.path.dirname(layer.upper)}/middle", ignore_errors=True)
-
-    def _plain_plan(self, mission: Mission, policy: Policy, layer: Layer) -> BoxPlan:
-        """A plan over the mission's layer for work of the fence's own, such as bundling its commits."""
-        masked, replaced = self._hidden.of(policy)
-        layer = replace(layer, middle=f"{os.path.dirname(layer.upper)}/middle", masked=masked, replaced=replaced)
-        return plan_box(
-            call_id=CallId(f"gate-{mission.id}"),
-            argv=("true",),
-            cwd=mission.root,
-            facts=self._facts(policy),
-            layer=layer,
-            limits=policy.limits,
-            mission=MissionId(mission.id),
-            run_id=mission.id,
-        )
-
-    def _of(self, mission: Mission) -> tuple[Worktree, Layer, Policy]:
-        policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)
-        tree = self._worktree(policy)
-        return tree, tree.look(MissionId(mission.id)), policy
 
 
 def _networked(job: Job) -> bool:
@@ -418,16 +263,6 @@ def _host_fault(error: OSError) -> BoxError:
         where=os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "",
         remedy="free space, or mend permissions, and run it again; `ringfence doctor` looks at the host",
     )
-
-
-def _pinned(job: Job) -> Mission:
-    return msgspec.structs.replace(job.mission, policy_digest=str(job.policy.digest))
-
-
-def _layer_of(plan: BoxPlan) -> Layer:
-    if plan.layer is None:
-        raise BoxError("box-worktree", "a command needs a worktree")
-    return plan.layer
 
 
 def _extra(job: Job) -> record.Body:
