@@ -22,15 +22,19 @@ class DiskWatch:
         self.free = self._free() if folders else 0
 
     def reached(self) -> bool:
-        """Whether the layer holds more than the cap."""
+        """Whether the layer holds more than the cap. What cannot be counted, the file system's free space tells."""
         if not self.folder:
             return False
         lost = self.free - self._free()
         guess = self.estimates.get(self.folder, 0) + max(0, lost)
-        if lost < LEAST or guess < self.cap * 3 // 4:
+        if self.free and (lost < LEAST or guess < self.cap * 3 // 4):
             return False
         self.free = self._free()
-        size = self.estimates[self.folder] = sum(used(folder) for folder in self.folders)
+        counts = [used(folder) for folder in self.folders]
+        size = sum(bytes_ for bytes_, _ in counts)
+        if not all(whole for _, whole in counts):
+            size = max(size, guess)  # a box must not escape its cap by closing folders, or by moving them about
+        self.estimates[self.folder] = size
         return size > self.cap
 
     def close(self) -> None:
@@ -47,16 +51,20 @@ class DiskWatch:
         return info.f_bfree * info.f_frsize + info.f_ffree * LEAST_EACH
 
 
-def used(folder: bytes) -> int:
-    """Bytes allotted below a folder; what vanishes or is closed meanwhile counts nothing."""
-    total, waiting = 0, [folder]
+def used(folder: bytes) -> tuple[int, bool]:
+    """Bytes allotted below a folder, and whether all was seen: entries may vanish meanwhile, folders may be closed."""
+    total, whole, waiting = 0, True, [folder]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    total += max(LEAST_EACH, entry.stat(follow_symlinks=False).st_blocks * 512)
+                    total += LEAST_EACH
+                    try:
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+                        total += max(0, entry.stat(follow_symlinks=False).st_blocks * 512 - LEAST_EACH)
+                    except OSError:
+                        whole = False
         except OSError:
-            continue
-    return total
+            whole = False
+    return total, whole
