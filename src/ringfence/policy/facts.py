@@ -185,8 +185,10 @@ def _glob(pattern: str) -> GlobFact:
         for base in found:
             try:
                 names = sorted(os.listdir(base))
-            except (OSError, ValueError):
+            except (FileNotFoundError, NotADirectoryError):
                 continue
+            except (OSError, ValueError):
+                return GlobFact(asked=pattern, complete=False)
             seen += len(names)
             if seen > MAX_ENTRIES:
                 return GlobFact(asked=pattern, complete=False)
