@@ -6,8 +6,9 @@ ceiling raises their tier, an untrusted repository turns every ALLOW into ASK wh
 
 import msgspec
 
-from ringfence.model.decision import Place
+from ringfence.model.decision import Place, Reason
 from ringfence.model.errors import PolicyError
+from ringfence.model.ids import RuleId
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy import protected
 from ringfence.policy.document import (
@@ -260,6 +261,20 @@ class Compiled:
 def place(at: At) -> Place:
     """Where a rule stands, for a reason."""
     return Place(file=at[0], line=at[1], column=at[2])
+
+
+def builtin_reason(compiled: Compiled, shown: str, kind: str, because: str, tier: Tier) -> Reason:
+    """What no rule of the document says: a fault, the floor, or the default."""
+    default = kind == "default"
+    return Reason(
+        rule=RuleId("commands.default" if default else f"builtin.{kind}"),
+        scope=Scope.BUILTIN,
+        place=compiled.default_place if default else Place(file="builtin"),
+        tier=tier,
+        matched=shown,
+        because=because,
+        kind=kind,
+    )
 
 
 def check_roots(roots: tuple[Root, ...], home: str, resolved: dict[str, str]) -> None:

@@ -1,10 +1,10 @@
 """Connections and requests against the network rules and the floor. Pure."""
 
 from ringfence.model.call import NetworkAccess
-from ringfence.model.decision import Place, Reason
+from ringfence.model.decision import Reason
 from ringfence.model.ids import RuleId
 from ringfence.model.tier import Scope, Tier
-from ringfence.policy.compile import Compiled, place
+from ringfence.policy.compile import Compiled, builtin_reason, place
 from ringfence.policy.conditions import Circumstances, holds
 from ringfence.policy.document import NetworkRule
 from ringfence.policy.globs import PathPattern, split
@@ -18,9 +18,9 @@ def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Cir
     """Every reason about one connection or request; never empty."""
     shown = _shown(request)
     if address_of(request.host) is None and normal_name(request.host) is None:
-        return [_builtin(compiled, shown, "fault", "the host is neither a name nor an address", Tier.DENY)]
+        return [builtin_reason(compiled, shown, "fault", "the host is neither a name nor an address", Tier.DENY)]
     if not 0 < request.port < 65536:
-        return [_builtin(compiled, shown, "fault", "the port is out of range", Tier.DENY)]
+        return [builtin_reason(compiled, shown, "fault", "the port is out of range", Tier.DENY)]
     found = []
     granted = False
     for rule, host, scope, tier in compiled.network:
@@ -33,7 +33,7 @@ def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Cir
     floor = is_floor(request.host)
     if floor is not None and not granted:
         found.append(
-            _builtin(
+            builtin_reason(
                 compiled, shown, "floor", f"{floor}: only a rule with this very name or address grants it", Tier.DENY
             )
         )
@@ -51,7 +51,7 @@ def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Cir
     if all(reason.tier is Tier.ASK and (reason.scope, "network") in compiled.locked for reason in found):
         # Nothing speaks, or only the questions of a scope that a wider one has locked.
         found.append(
-            _builtin(compiled, shown, "default", "no network rule covers this host and port", compiled.default)
+            builtin_reason(compiled, shown, "default", "no network rule covers this host and port", compiled.default)
         )
     return found
 
@@ -103,17 +103,4 @@ def _reason(rule: NetworkRule, scope: Scope, tier: Tier, shown: str) -> Reason:
         because=rule.because or f"host rule `{rule.host}`",
         approvals=rule.approvals,
         not_owner=rule.not_owner,
-    )
-
-
-def _builtin(compiled: Compiled, shown: str, kind: str, because: str, tier: Tier) -> Reason:
-    default = kind == "default"
-    return Reason(
-        rule=RuleId("commands.default" if default else f"builtin.{kind}"),
-        scope=Scope.BUILTIN,
-        place=compiled.default_place if default else Place(file="builtin"),
-        tier=tier,
-        matched=shown,
-        because=because,
-        kind=kind,
     )

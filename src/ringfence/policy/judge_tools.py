@@ -3,10 +3,10 @@
 import json
 
 from ringfence.model.call import ToolUse
-from ringfence.model.decision import Place, Reason
+from ringfence.model.decision import Reason
 from ringfence.model.ids import RuleId
-from ringfence.model.tier import Scope, Tier
-from ringfence.policy.compile import Compiled, place
+from ringfence.model.tier import Tier
+from ringfence.policy.compile import Compiled, builtin_reason, place
 from ringfence.policy.conditions import Circumstances, holds
 from ringfence.policy.document import ToolRule
 from ringfence.policy.globs import text_matches
@@ -20,7 +20,7 @@ def judge_tool(compiled: Compiled, request: ToolUse, circumstances: Circumstance
     shown = show(f"{request.server}/{request.tool}", 200)
     arguments, fault = _arguments(request)
     if fault:
-        return [_builtin(compiled, shown, "fault", fault, Tier.DENY)]
+        return [builtin_reason(compiled, shown, "fault", fault, Tier.DENY)]
     found = []
     for rule, scope, tier in compiled.tools:
         strict = tier is not Tier.ALLOW
@@ -44,7 +44,7 @@ def judge_tool(compiled: Compiled, request: ToolUse, circumstances: Circumstance
         )
     if all(reason.tier is Tier.ASK and (reason.scope, "tools") in compiled.locked for reason in found):
         # Nothing speaks, or only the questions of a scope that a wider one has locked.
-        found.append(_builtin(compiled, shown, "default", "no rule covers this tool", compiled.default))
+        found.append(builtin_reason(compiled, shown, "default", "no rule covers this tool", compiled.default))
     return found
 
 
@@ -92,16 +92,3 @@ def _values(arguments: object, path: str) -> list[str] | None:
         value = value[part]
     items = value if isinstance(value, list) else [value]
     return [item if isinstance(item, str) else json.dumps(item, sort_keys=True) for item in items]
-
-
-def _builtin(compiled: Compiled, shown: str, kind: str, because: str, tier: Tier) -> Reason:
-    default = kind == "default"
-    return Reason(
-        rule=RuleId("commands.default" if default else f"builtin.{kind}"),
-        scope=Scope.BUILTIN,
-        place=compiled.default_place if default else Place(file="builtin"),
-        tier=tier,
-        matched=shown,
-        because=because,
-        kind=kind,
-    )
