@@ -91,20 +91,26 @@ def _differ(kept: KeptBytes, policy: Policy) -> list[Finding]:
 
 
 def members(raw: bytes) -> dict[str, tuple[int, str]] | None:
-    """Path to (mode, digest) of a tar or zip archive; None for what is neither."""
+    """Path to (kind and mode, digest) of a tar or zip archive.
+
+    None for what is neither, and for what cannot be compared whole: more than 20 000 members, or a name that occurs twice.
+    """
     try:
         if raw.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-                listed = archive.infolist()[:_MEMBERS]
-                return {i.filename: (i.external_attr >> 16 & 0o777, _sha256(archive.read(i))) for i in listed}
+                listed = archive.infolist()
+                if len(listed) > _MEMBERS or len({i.filename for i in listed}) < len(listed):
+                    return None
+                return {i.filename: (i.external_attr >> 16, _sha256(archive.read(i))) for i in listed}
         table: dict[str, tuple[int, str]] = {}
         with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
             for info in tar:
-                if len(table) >= _MEMBERS:
+                if len(table) >= _MEMBERS or info.name in table:
                     return None
                 file = tar.extractfile(info) if info.isreg() else None
-                body = file.read() if file else info.linkname.encode()
-                table[info.name] = (info.mode & 0o777, _sha256(body))
+                body = file.read() if file else f"{info.linkname} {info.devmajor} {info.devminor}".encode()
+                kind = int.from_bytes(info.type, "big") if not info.isreg() else 0
+                table[info.name] = (kind << 16 | info.mode & 0o7777, _sha256(body))
     except (
         OSError,
         ValueError,
