@@ -97,7 +97,9 @@ class PathJudge:
             return [self._fault(use, "nobody looked which files this pattern names, so it cannot be judged")]
         matches, complete = known
         if not complete:
-            return [self._default(use, "the pattern names more files than are looked at")]
+            return [
+                self._default(use, "which files the pattern names cannot be told: too many, or a folder cannot be read")
+            ]
         found: list[Reason] = []
         for match in matches or (asked,):
             found += self.judge(replace(use, asked=match, glob=False))
