@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import struct
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros, MissionId
 
 _held: set[str] = set()
+_holding = threading.Lock()
 
 
 class Anchor(Protocol):
@@ -65,7 +67,8 @@ def acquire(directory: str) -> int:
     """The exclusive lock of a ledger, held by this process until ``release``. Raises ``ledger-busy``.
 
     A record lock ends with the process and does not pass to children, so a box that outlives its supervisor cannot
-    keep the next one out. Such a lock does not exclude the same process, hence the set.
+    keep the next one out. Such a lock does not exclude the same process, and any close of
+    the file there ends it: hence the set, which one thread at a time looks at and changes together with the file.
     """
     busy = LedgerError(
         "ledger-busy",
@@ -76,8 +79,18 @@ def acquire(directory: str) -> int:
     try:
         for folder in (directory, f"{directory}/segments", f"{directory}/keys"):
             os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise unwritable(error, directory) from error
+    with _holding:
         if directory in _held:
             raise busy
+        fd = _take(directory, busy)
+        _held.add(directory)
+    return fd
+
+
+def _take(directory: str, busy: LedgerError) -> int:
+    try:
         fd = os.open(f"{directory}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise unwritable(error, directory) from error
@@ -86,7 +99,6 @@ def acquire(directory: str) -> int:
     except OSError as error:
         os.close(fd)
         raise busy from error
-    _held.add(directory)
     return fd
 
 
@@ -96,24 +108,26 @@ def locked(directory: str) -> bool:
     Closing any descriptor of the file would give up this process's own lock: record locks work so.
     """
     real = os.path.realpath(directory)
-    if real in _held:
-        return True
-    try:
-        fd = os.open(f"{real}/lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, asked))
-        return bool(answer[0] != fcntl.F_UNLCK)
-    finally:
-        os.close(fd)
+    with _holding:
+        if real in _held:
+            return True
+        try:
+            fd = os.open(f"{real}/lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            answer = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+            return bool(answer[0] != fcntl.F_UNLCK)
+        finally:
+            os.close(fd)
 
 
 def release(directory: str, lock: int) -> None:
     """Let the lock go."""
-    _held.discard(directory)
-    os.close(lock)
+    with _holding:
+        os.close(lock)
+        _held.discard(directory)
 
 
 def begin(directory: str, *, now: Micros, anchors: Sequence[Anchor], window: int) -> Begun:
