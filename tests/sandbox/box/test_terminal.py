@@ -1,6 +1,7 @@
 """An interactive box has a real terminal; what it sends to the person's is filtered."""
 
 import os
+import signal
 import threading
 import time
 import tty
@@ -147,6 +148,31 @@ def test_ctrl_c_interrupts_the_command_and_not_the_box(bench):
     person.type(b"\x03")
     person.until(b"caught")
     assert person.end().exit == 5
+
+
+@pytest.mark.needs_userns
+def test_a_key_typed_before_the_command_runs_is_for_the_command(bench):
+    for _attempt in range(10):
+        person = Person(bench, "/bin/sleep", "20")
+        person.type(b"\x03")
+        assert person.end().signal == signal.SIGINT
+
+
+@pytest.mark.needs_userns
+def test_what_cannot_be_started_in_a_terminal_says_so(bench):
+    person = Person(bench, "./readme.txt")
+    assert person.end().exit == 126
+    person = Person(bench, "no-such-program")
+    assert person.end().exit == 127
+
+
+@pytest.mark.needs_userns
+def test_a_script_without_a_first_line_runs_in_a_terminal_too(bench):
+    ran = bench.sh("printf 'test -t 0 && echo in-a-terminal\n' >script; chmod +x script")
+    assert ran.execution.exit == 0
+    person = Person(bench, "./script")
+    person.until(b"in-a-terminal")
+    assert person.end().exit == 0
 
 
 @pytest.mark.needs_userns

@@ -263,7 +263,7 @@ class Output:
 
 
 class Input:
-    """The caller's stdin, copied into the box's pipe as it is read there."""
+    """The caller's stdin, copied into the box's pipe as it is read there, from ``begin`` on."""
 
     def __init__(self, loop: Loop, source: int, pipe: int) -> None:
         self.loop = loop
@@ -271,6 +271,9 @@ class Input:
         self.pipe: int | None = pipe
         self.data = b""
         os.set_blocking(pipe, False)
+
+    def begin(self) -> None:
+        """Copy from now on."""
         self._want()
 
     def _want(self) -> None:

@@ -29,17 +29,45 @@ def find(program: bytes, path: bytes) -> bytes:
 
 
 def start(argv: list[bytes], environment: Mapping[bytes, bytes], *, pty: bool) -> int:
-    """Start the command in a process group of its own. vfork and exec: no second copy of this process is made."""
+    """Start the command in a process group of its own, with a terminal in its foreground. Gives the pid. Raises OSError."""
     program = find(argv[0], environment.get(b"PATH", b"/usr/bin:/bin"))
-    options = {"setsigdef": RESET, "setsigmask": [], "setpgroup": 0}
+    begin = _in_the_foreground if pty else _apart
     try:
-        child = os.posix_spawn(program, argv, environment, **options)  # type: ignore[arg-type]
+        return begin(program, argv, environment)
     except OSError as fault:
         if fault.errno != errno.ENOEXEC:
             raise
-        child = os.posix_spawn(b"/bin/sh", [b"sh", program, *argv[1:]], environment, **options)  # type: ignore[arg-type]
-    if pty:
-        _foreground(child)
+        return begin(b"/bin/sh", [b"sh", program, *argv[1:]], environment)
+
+
+def _apart(program: bytes, argv: list[bytes], environment: Mapping[bytes, bytes]) -> int:
+    """With vfork and exec: no second copy of this process is made."""
+    return os.posix_spawn(program, argv, environment, setsigdef=RESET, setsigmask=[], setpgroup=0)
+
+
+def _in_the_foreground(program: bytes, argv: list[bytes], environment: Mapping[bytes, bytes]) -> int:
+    """The child takes the terminal before it becomes the command: no key is ever meant for anybody else."""
+    told, tell = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+            for number in RESET:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            os.execve(program, argv, environment)
+        except OSError as fault:
+            os.write(tell, b"%d" % (fault.errno or errno.EACCES))
+        finally:
+            os._exit(127)
+    os.close(tell)
+    with open(told, "rb") as pipe:
+        failed = pipe.read()
+    if failed:
+        os.waitpid(child, 0)
+        raise OSError(int(failed), os.strerror(int(failed)))
     return child
 
 
@@ -131,6 +159,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _foreground(group: int) -> None:
+    """Give the terminal back to a command that was stopped; the shell in it may have taken it meanwhile."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
@@ -138,8 +167,6 @@ def _foreground(group: int) -> None:
         return
     try:
         os.tcsetpgrp(terminal, group)
-        # What touched the terminal before it was in the foreground has been stopped for it.
-        os.kill(-group, signal.SIGCONT)
     except OSError:
         pass  # the group is gone already
     finally:

@@ -82,6 +82,7 @@ class Ward:
                 os.close(descriptor)  # the terminal comes from inside the box
         else:
             self.input = Input(self.loop, streams[0], inward[1])
+            self.input.begin()
             capped = Capped(self.order["limits"]["output"])
             self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
         self.loop.watch(self.box.fileno(), READ, self._hear)
@@ -130,6 +131,8 @@ class Ward:
             case "started":
                 self.started = True
                 self.tell("started", self.pid)
+                if self.terminal is not None:
+                    self.terminal.input.begin()  # a key typed earlier would be the signal of a group that has ended
                 self._arm()
                 self.loop.after(0, self.on_start)
             case "failed":
