@@ -1,6 +1,8 @@
 """The writer: what it acknowledges is there, in order, once; what it cannot keep it refuses."""
 
+import dataclasses
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ringfence.ledger import scan
+from ringfence.ledger.resume import resume
 from ringfence.ledger.verdict import Verdict
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import Entry, EntryKind
@@ -75,6 +78,28 @@ def test_calls_without_a_result_are_closed_on_the_next_start_even_from_an_earlie
     assert [(value["call"], value["parent"]) for value in closed] == [("c-7", intent.record), ("c-12", approved.record)]
     with make_ledger() as ledger:
         assert kinds(ledger).count("tool.orphaned") == 2
+
+
+def test_writer_and_reader_agree_on_which_calls_are_open(make_ledger, make_entry):
+    bodies = [
+        {},
+        {"decision": {"tier": "allow"}, "padding": "x" * 70_000},
+        {"decision": {"tier": "deny"}},
+        {"decision": "allow"},
+        {"answer": "approved"},
+        {"answer": "refused"},
+        {"text": '"kind":"tool.result"'},
+    ]
+    chance = random.Random(5)
+    with make_ledger() as ledger:
+        for _ in range(150):
+            kind = chance.choice(
+                [EntryKind.INTENT, EntryKind.RESULT, EntryKind.APPROVAL, EntryKind.ORPHANED, EntryKind.GATE]
+            )
+            entry = make_entry(chance.randrange(20), kind, body=chance.choice(bodies))
+            ledger.append([dataclasses.replace(entry, call="") if chance.random() < 0.1 else entry])
+            read = resume(scan.segments(ledger.directory), (0,)).open_calls
+            assert ledger._state.open_calls == read
 
 
 def test_many_threads_share_flushes_and_every_entry_is_there_once(make_ledger, make_entry):

@@ -9,7 +9,7 @@ import pytest
 
 from ringfence.cli import ledger as cli
 from ringfence.ledger import admin, segment
-from ringfence.ledger.request import Rank, Request, rank_of, ration
+from ringfence.ledger.request import Prepared, Rank, Request, rank_of, ration
 from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
 
@@ -42,7 +42,7 @@ def test_on_a_full_disk_no_mission_starts_before_calls_of_running_ones_are_refus
 
 def test_a_start_takes_what_is_written_with_it_down_and_nothing_else(make_entry):
     def waiting(*ranks: Rank) -> Request:
-        return Request([(b"x" * 100, 0, rank) for rank in ranks])
+        return Request([Prepared(b"x" * 100, 0, rank) for rank in ranks])
 
     batch = [waiting(Rank.REST, Rank.START), waiting(Rank.CALL), waiting(Rank.REST)]
     assert ration(batch, room=4000, kept=1000) == batch[1:]

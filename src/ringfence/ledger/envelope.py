@@ -21,8 +21,8 @@ BARE = (EntryKind.CREATED, EntryKind.KEY_ROTATED, EntryKind.RETENTION)
 _BARE = frozenset(kind.value for kind in BARE)
 
 
-def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Json]) -> bytes:
-    """The record of ``entry`` up to ``"prev"``, with ``body`` (already scrubbed) and the commitments ``personal``.
+def prepare(entry: Entry, *, body: bytes, personal: Mapping[str, Json]) -> bytes:
+    """The record of ``entry`` up to ``"prev"``, with ``body`` (scrubbed, canonical) and the commitments ``personal``.
 
     Raises LedgerError ``entry-not-canonical`` or ``entry-too-large``.
     """
@@ -38,8 +38,7 @@ def prepare(entry: Entry, *, body: Mapping[str, Json], personal: Mapping[str, Js
         if not _HASH.fullmatch(entry.parent):
             raise _refused("parent", "a record hash: 64 hexadecimal digits")
         members = f'{members},"parent":"{entry.parent}"'
-    encoded = canonical.encode(body if body.__class__ is dict else dict(body))
-    prepared = b'{"body":%b%b' % (encoded, members.encode())
+    prepared = b'{"body":%b%b' % (body, members.encode())
     if personal:
         prepared += b',"personal":%b' % canonical.encode(dict(personal))
     if len(prepared) > _ROOM:

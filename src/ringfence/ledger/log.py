@@ -7,7 +7,6 @@ write nothing is appended until the ledger is opened, and thereby checked, again
 
 import contextlib
 import errno
-import hashlib
 import os
 import threading
 import time
@@ -15,19 +14,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from ringfence.ledger import envelope, frame, note, scan, start
+from ringfence.ledger import canonical, envelope, frame, note, scan, start
 from ringfence.ledger.anchors import configured
-from ringfence.ledger.apart import contents_apart, fit
+from ringfence.ledger.apart import BODY_LIMIT, contents_apart, fit
 from ringfence.ledger.checkpoint import Checkpointer, Epoch, Epochs
 from ringfence.ledger.personal import PersonalStore
-from ringfence.ledger.request import Rank, Request, bytes_of, rank_of, ration
-from ringfence.ledger.resume import State, header_of, track
+from ringfence.ledger.request import Prepared, Request, rank_of, ration
+from ringfence.ledger.resume import State, follow, header_of, mark_of
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.ledger.segment import Segment
 from ringfence.ledger.settings import Head, Keeper, Scrubber, Settings
 from ringfence.ledger.space import Space, space_of
 from ringfence.ledger.start import Anchor, unwritable
-from ringfence.ledger.tree import fold
+from ringfence.ledger.tree import fold, leaf_hash
 from ringfence.model.entry import Ack, Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros, Sha256
@@ -36,6 +35,7 @@ __all__ = ["Head", "Ledger", "Settings"]
 MAX_GROUP = 512
 MAX_GROUP_BYTES = 1024 * 1024
 WAIT_SECONDS = 10.0
+_INTENT = EntryKind.INTENT
 STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
 STEP_AHEAD = 3_600_000_000
@@ -171,19 +171,25 @@ class Ledger:
         request = Request([self._prepare(entry) for entry in entries])
         if not request.prepared:
             return ()
-        request.wake.acquire()
         with self._mutex:
             if self._failure is not None:
                 raise self._failure
             if isinstance(self._checkpointer.failure, LedgerError):  # the head cannot be signed: altered, or a key lost
                 raise self._checkpointer.failure
-            self._queue.append(request)
-            lead = not self._leading
-            self._leading = True
-        if not lead and not request.wake.acquire(timeout=WAIT_SECONDS):
+            lead = not self._leading  # then nobody waits either
+            if lead:
+                self._leading = True
+            else:
+                request.wake.acquire()
+                self._queue.append(request)
+        if lead:
+            self._lead([request], request)
+        elif not request.wake.acquire(timeout=WAIT_SECONDS):
             self._give_up(request)
         if not request.done:
-            self._lead(request)
+            with self._mutex:
+                batch = self._take()
+            self._lead(batch, request)
         if request.error is not None:
             raise request.error
         assert request.acks is not None
@@ -289,13 +295,19 @@ class Ledger:
             else:
                 self._leading = False
 
-    def _prepare(self, entry: Entry) -> tuple[bytes, int, Rank]:
+    def _prepare(self, entry: Entry) -> Prepared:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
             raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2286")
-        body, moved = contents_apart(entry.body) if entry.kind is EntryKind.INTENT else (entry.body, {})
+        body, apart = contents_apart(entry.body) if entry.kind is _INTENT else (entry.body, {})
         secrets = self._secrets or self._default_secrets()
-        body, longer = fit(secrets.scrub(body))
-        apart = {**entry.personal, **moved, **longer}
+        body = secrets.scrub(body)
+        encoded = canonical.encode(body if body.__class__ is dict else dict(body))
+        if len(encoded) > BODY_LIMIT:
+            body, longer = fit(body)
+            encoded = canonical.encode(dict(body))
+            apart.update(longer)
+        if entry.personal:
+            apart = {**entry.personal, **apart}
         personal: Mapping[str, Json] = {}
         if apart:
             clean = {name: secrets.clean(value) for name, value in apart.items()}
@@ -303,7 +315,9 @@ class Ledger:
                 personal = self._keeper.keep(entry.subject or entry.mission or "", clean)
             except OSError as error:
                 raise unwritable(error, f"{self.directory}/private") from error
-        return envelope.prepare(entry, body=body, personal=personal), entry.time, rank_of(entry.kind, entry.body)
+        head = envelope.prepare(entry, body=encoded, personal=personal)
+        mark = mark_of(entry.kind.value, entry.call, entry.mission or "", body)
+        return Prepared(head, entry.time, rank_of(entry.kind, entry.body), mark)
 
     def _default_secrets(self) -> Scrubber:
         """Known token forms alone; made at first use, because its rules take a while to load."""
@@ -312,9 +326,8 @@ class Ledger:
                 self._secrets = SecretScrubber(load_key(self.directory))
             return self._secrets
 
-    def _lead(self, own: Request) -> None:
-        with self._mutex:
-            batch = self._take()
+    def _lead(self, batch: list[Request], own: Request) -> None:
+        """As the sequencer: make a batch durable, pass the part on, wake the callers."""
         try:
             self._commit(batch)
         except LedgerError as error:
@@ -338,7 +351,7 @@ class Ledger:
             if not request.prepared:  # somebody waits to be alone: what came later comes after
                 break
             entries += len(request.prepared)
-            total += sum(len(prepared) for prepared, _, _ in request.prepared)
+            total += request.size
             if count and (entries > MAX_GROUP or total > MAX_GROUP_BYTES):
                 break
             count += 1
@@ -356,12 +369,12 @@ class Ledger:
         self._write(self._note_step(batch))
 
     def _write(self, batch: list[Request]) -> None:
-        batch = self._admit(batch)
-        if not batch:
-            return
-        lines, acks = self._chain(batch)
-        last = acks[-1][-1]
-        group = b"".join(lines) + frame.commit_line(last.seq + 1, last.record)
+        group, digests = self._chain(batch)
+        if not self._make_room(len(group)):
+            batch = self._ration(batch)
+            if not batch:
+                return
+            group, digests = self._chain(batch)
         try:
             self._segment.write(group)
         except OSError:
@@ -369,7 +382,7 @@ class Ledger:
             with contextlib.suppress(OSError):
                 self._segment.wipe(len(group))
             raise
-        self._advance(batch, lines, acks)
+        self._advance(batch, digests)
 
     def _note_step(self, batch: list[Request]) -> list[Request]:
         """Put an entry first where the clock went back, or ahead of the time since boot: retention must know."""
@@ -382,19 +395,20 @@ class Ledger:
         body: dict[str, Json] = {"back_us": back} if back > 0 else {"ahead_us": ahead}
         return [Request([self._prepare(Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body=body))]), *batch]
 
-    def _admit(self, batch: list[Request]) -> list[Request]:
-        """Make sure that there is room. Where the disk is full, new intents are refused and the reserve is for the rest."""
-        need = bytes_of(batch)
+    def _make_room(self, need: int) -> bool:
+        """Whether ``need`` bytes can be written with the reserve left whole behind them; False on a full disk."""
+        segment, settings = self._segment, self._settings
+        reserve = settings.window_bytes * 3 // 4
         try:
-            if self._segment.offset + need > self._settings.segment_bytes and self._state.size > self._segment.first:
+            if segment.offset + need > settings.segment_bytes and self._state.size > segment.first:
                 self._roll()
-            while self._segment.room < need + self._settings.window_bytes * 3 // 4:
+            while self._segment.room < need + reserve:
                 self._segment.extend()
         except OSError as error:
             if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
                 raise
-            return self._ration(batch)
-        return batch
+            return False
+        return True
 
     def _ration(self, batch: list[Request]) -> list[Request]:
         rest = ration(batch, room=self._segment.room, kept=self._settings.window_bytes // 2)
@@ -417,31 +431,36 @@ class Ledger:
         sealed.seal()
         start.forget_carried(self.directory, state.size)
 
-    def _chain(self, batch: Sequence[Request]) -> tuple[list[bytes], list[list[Ack]]]:
+    def _chain(self, batch: Sequence[Request]) -> tuple[bytes, list[bytes]]:
+        """The group as it will be stored, and the hashes of its records."""
         prev, seq = self._state.prev, self._state.size
         lines: list[bytes] = []
-        acks: list[list[Ack]] = []
+        digests: list[bytes] = []
         for request in batch:
-            own = []
-            for prepared, instant, _ in request.prepared:
-                line = frame.complete(prepared, prev, seq, instant)
-                prev = hashlib.sha256(b"\x00" + line).hexdigest()
+            for one in request.prepared:
+                line = frame.complete(one.head, prev, seq, one.time)
+                digest = leaf_hash(line)
                 lines.append(line)
-                own.append(Ack(seq=seq, record=Sha256(prev)))
+                digests.append(digest)
+                prev = digest.hex()
                 seq += 1
-            acks.append(own)
-        return lines, acks
+        lines.append(frame.commit_line(seq, prev))
+        return b"".join(lines), digests
 
-    def _advance(self, batch: Sequence[Request], lines: Sequence[bytes], acks: Sequence[list[Ack]]) -> None:
-        state = self._state
-        for own in acks:
-            for ack in own:
-                state.tree.add(bytes.fromhex(ack.record))
-                state.prev = ack.record
-        state.size = state.tree.size
-        for line, ack in zip(lines, (ack for own in acks for ack in own), strict=True):
-            track(state.open_calls, line, ack.record)
+    def _advance(self, batch: Sequence[Request], digests: Sequence[bytes]) -> None:
+        state, position = self._state, 0
+        for request in batch:
+            acks = []
+            for one in request.prepared:
+                digest = digests[position]
+                record = digest.hex()
+                acks.append(Ack(seq=state.size, record=Sha256(record)))
+                state.tree.add(digest)
+                state.size += 1
+                if one.mark is not None:
+                    follow(state.open_calls, one.mark, record)
+                position += 1
+            request.acks = acks
+        state.prev = digests[-1].hex()
         self._head = (state.size, state.prev, tuple(state.tree.nodes))
-        for request, own in zip(batch, acks, strict=True):
-            request.acks = own
         self._checkpointer.notice()

@@ -5,6 +5,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
+from ringfence.ledger.resume import Mark
 from ringfence.model.entry import Ack, EntryKind, Json
 from ringfence.model.errors import LedgerError
 
@@ -20,18 +23,32 @@ class Rank(enum.IntEnum):
     """Results, answers, incidents: what has happened must be told."""
 
 
+_START, _CALL, _REST = Rank.START, Rank.CALL, Rank.REST
+_INTENT, _MISSION = EntryKind.INTENT, EntryKind.MISSION
+
+
 def rank_of(kind: EntryKind, body: Mapping[str, Json]) -> Rank:
     """The rank of one entry."""
-    if kind is EntryKind.INTENT:
-        return Rank.CALL
-    return Rank.START if kind is EntryKind.MISSION and body.get("action") == "start" else Rank.REST
+    if kind is _INTENT:
+        return _CALL
+    return _START if kind is _MISSION and body.get("action") == "start" else _REST
+
+
+class Prepared(msgspec.Struct, frozen=True, gc=False):
+    """One record up to its place in the chain."""
+
+    head: bytes
+    time: int
+    rank: Rank
+    mark: Mark | None = None
+    """The call that it begins or ends."""
 
 
 @dataclass(slots=True)
 class Request:
-    """Prepared records with their times and ranks; one without records waits to be alone. ``wake`` is released once."""
+    """Prepared records; one without records waits to be alone. ``wake`` is released once."""
 
-    prepared: list[tuple[bytes, int, Rank]]
+    prepared: list[Prepared]
     wake: threading.Lock = field(default_factory=threading.Lock)
     acks: list[Ack] | None = None
     error: LedgerError | None = None
@@ -39,17 +56,22 @@ class Request:
     @property
     def rank(self) -> Rank:
         """That of the entry that gives way first: a request is written whole or not at all."""
-        return min((rank for _, _, rank in self.prepared), default=Rank.REST)
+        return min((one.rank for one in self.prepared), default=Rank.REST)
 
     @property
     def done(self) -> bool:
         """Whether it was acknowledged or refused."""
         return self.acks is not None or self.error is not None
 
+    @property
+    def size(self) -> int:
+        """At most how many bytes its records take."""
+        return sum([len(one.head) for one in self.prepared]) + 160 * len(self.prepared)
+
 
 def bytes_of(batch: Sequence[Request]) -> int:
     """At most how many bytes a batch takes as a group."""
-    return sum(len(prepared) + 160 for request in batch for prepared, _, _ in request.prepared) + 100
+    return sum([request.size for request in batch]) + 100
 
 
 def ration(batch: Sequence[Request], *, room: int, kept: int) -> list[Request]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ringfence.ledger import frame, scan
 from ringfence.ledger.tree import Range, leaf_hash
-from ringfence.model.entry import EntryKind, Json
+from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
 
 
@@ -110,7 +110,7 @@ def _group(group: scan.Group, state: State, wanted: Collection[int], path: str) 
         state.size += 1
         if state.size in wanted:
             state.roots[state.size] = state.tree.root()
-        track(state.open_calls, line, state.prev)
+        _track(state.open_calls, line, state.prev)
         if _ROTATED in line:
             _note_rotation(state, line)
     if (group.size, group.last) != (state.size, state.prev):
@@ -121,31 +121,47 @@ def _group(group: scan.Group, state: State, wanted: Collection[int], path: str) 
 
 
 _ROTATED = b'"kind":"%s"' % EntryKind.KEY_ROTATED.value.encode()
-_INTENT = b'"kind":"%s"' % EntryKind.INTENT.value.encode()
-_APPROVAL = b'"kind":"%s"' % EntryKind.APPROVAL.value.encode()
-_ENDS = tuple(b'"kind":"%s"' % kind.value.encode() for kind in (EntryKind.RESULT, EntryKind.ORPHANED))
+_INTENT, _APPROVAL, _RESULT, _ORPHANED = (
+    kind.value for kind in (EntryKind.INTENT, EntryKind.APPROVAL, EntryKind.RESULT, EntryKind.ORPHANED)
+)
+"""Read once: a member's value is a call of Python's, on the way of every append."""
+_BEGINNING = tuple(b'"kind":"%s"' % kind.encode() for kind in (_INTENT, _APPROVAL))
+_ENDING = tuple(b'"kind":"%s"' % kind.encode() for kind in (_RESULT, _ORPHANED))
+
+Mark = tuple[bool, str, str]
+"""A record begins (True) or ends a call: that, the call's id or empty, its mission or empty."""
 
 
-def track(open_calls: dict[str, tuple[str, str]], line: bytes, record: str) -> None:
-    """Follow which calls may be running: allowed, or approved by a person, and without a result yet."""
-    if _INTENT in line or _APPROVAL in line:
-        value = scan.value_of(line, "")
-        if _begins(value):
-            open_calls[str(value.get("call", record))] = (record, str(value.get("mission", "")))
-    elif open_calls and any(mark in line for mark in _ENDS):
-        value = scan.value_of(line, "")
-        if value.get("kind") in {EntryKind.RESULT.value, EntryKind.ORPHANED.value}:
-            open_calls.pop(str(value.get("call", "")), None)
-
-
-def _begins(value: Mapping[str, Json]) -> bool:
-    body = value.get("body")
+def mark_of(kind: str, call: str, mission: str, body: object) -> Mark | None:
+    """What a record says about which calls may be running: allowed, or approved by a person, and without a result yet."""
+    if kind in (_RESULT, _ORPHANED):
+        return (False, call, mission)
+    if kind not in (_INTENT, _APPROVAL):
+        return None
     fields = body if isinstance(body, dict) else {}
-    if value.get("kind") == EntryKind.APPROVAL.value:
-        return fields.get("answer") == "approved"
+    if kind == _APPROVAL:
+        return (True, call, mission) if fields.get("answer") == "approved" else None
     decision = fields.get("decision")
     tier = decision.get("tier") if isinstance(decision, dict) else "allow"
-    return value.get("kind") == EntryKind.INTENT.value and tier == "allow"
+    return (True, call, mission) if tier == "allow" else None
+
+
+def follow(open_calls: dict[str, tuple[str, str]], mark: Mark, record: str) -> None:
+    """Keep the list of open calls up to date with one record, given its hash."""
+    begins, call, mission = mark
+    if begins:
+        open_calls[call or record] = (record, mission)
+    else:
+        open_calls.pop(call, None)
+
+
+def _track(open_calls: dict[str, tuple[str, str]], line: bytes, record: str) -> None:
+    if any(kind in line for kind in _BEGINNING) or (open_calls and any(kind in line for kind in _ENDING)):
+        value = scan.value_of(line, "")
+        call, mission = str(value.get("call", "")), str(value.get("mission", ""))
+        mark = mark_of(str(value.get("kind")), call, mission, value.get("body"))
+        if mark is not None:
+            follow(open_calls, mark, record)
 
 
 def _note_rotation(state: State, line: bytes) -> None:

@@ -103,7 +103,9 @@ class Segment:
 
     def write(self, group: bytes) -> None:
         """Make a group durable in the zeros ahead. Raises OSError; what reached the disk is then unknown."""
-        write_all(self.fd, group, self.offset)
+        written = os.pwrite(self.fd, group, self.offset)
+        if written != len(group):
+            write_all(self.fd, group[written:], self.offset + written)
         os.fdatasync(self.fd)
         self.offset += len(group)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ringfence.ledger import envelope, frame, keys, note, scan
+from ringfence.ledger import canonical, envelope, frame, keys, note, scan
 from ringfence.ledger.checkpoint import Epochs, read_checkpoint, store_checkpoint
 from ringfence.ledger.resume import State, altered, clear_leftovers, header_of, resume
 from ringfence.ledger.retention import finish_removal
@@ -197,7 +197,7 @@ def _create(directory: str, now: Micros, window: int) -> Begun:
 def _first(log: str, public: bytes, now: Micros) -> bytes:
     entry = Entry(kind=EntryKind.CREATED, time=now)
     body: dict[str, Json] = {"log": log, "epoch": 1, "public": public.hex(), "format": frame.VERSION}
-    line = frame.complete(envelope.prepare(entry, body=body, personal={}), frame.NO_HASH, 0, now)
+    line = frame.complete(envelope.prepare(entry, body=canonical.encode(body), personal={}), frame.NO_HASH, 0, now)
     return line + frame.commit_line(1, frame.record_hash(line))
 
 
