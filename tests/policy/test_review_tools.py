@@ -143,6 +143,7 @@ patterns: [{id: a, on: [net.body], regex: x, tier: deny, because: why, when: {cw
 minimum_enforcement: namespaces
 locked: [commands]
 ceiling: ask
+audit: {retention: {operational_days: 90, compliance_days: 400}}
 """
 )
 
@@ -156,7 +157,8 @@ def test_the_schema_knows_the_keys_that_the_reader_knows(monkeypatch: pytest.Mon
         return real(source, node, what, allowed)
 
     monkeypatch.setattr(reading, "fields", spy)
-    Policy.parse(FULL, root=str(tmp_path))
+    (tmp_path / "policy.yaml").write_text(FULL)
+    Policy.load(str(tmp_path / "policy.yaml"), scope=Scope.ORGANISATION)
 
     listed: set[frozenset[str]] = set()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.model.call import ToolCall
 from ringfence.model.errors import PolicyError
+from ringfence.model.tier import Scope
 from ringfence.supervisor.paths import Paths
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def configure(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     style = lint.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true")
     style.add_argument("--sarif", action="store_true")
+    _add_scope(lint)
     lint.add_argument("--strict", action="store_true", help="exit 1 for notes too")
     verbs.add_parser("schema", help="the policy file's JSON Schema, for editors")
     diff = verbs.add_parser("diff", help="what changes in meaning between two policies")
@@ -32,7 +34,17 @@ def configure(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     diff.add_argument("--calls", action="append", default=[], metavar="FILE.jsonl", help="calls to judge by both")
     diff.add_argument("--root", default=None, help="the repository both are about (the nearest one otherwise)")
     diff.add_argument("--fail-on-widening", action="store_true", help="exit 1 if B is softer anywhere")
+    _add_scope(diff)
     diff.add_argument("--json", action="store_true")
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scope",
+        choices=("organisation", "user", "repository"),
+        default="repository",
+        help="whose policy the file is to be",
+    )
 
 
 def run_lint(args: argparse.Namespace, _paths: Paths) -> int:
@@ -44,9 +56,10 @@ def run_lint(args: argparse.Namespace, _paths: Paths) -> int:
     from ringfence.policy.policy import Policy
 
     path = args.policy or find_policy(os.getcwd())
-    policy = Policy.load(path)
+    policy = Policy.load(path, scope=Scope(args.scope))
     fixtures_path = args.fixtures or os.path.join(policy.root, "sandbox_fixtures.json")
-    fixtures = _fixtures(fixtures_path) if args.fixtures or os.path.lexists(fixtures_path) else ()
+    unproved = () if args.scope == "repository" else None  # fixtures stand beside a repository's policy
+    fixtures = _fixtures(fixtures_path) if args.fixtures or os.path.lexists(fixtures_path) else unproved
     findings = [
         finding
         for scope, document in policy.scopes
@@ -88,23 +101,25 @@ def run_schema(_args: argparse.Namespace, _paths: Paths) -> int:
 
 def run_diff(args: argparse.Namespace, _paths: Paths) -> int:
     """Exit 1 with ``--fail-on-widening`` where the second policy is softer for any call judged."""
-    from ringfence.policy.compare import as_json, as_text, compare
+    from ringfence.policy.compare import as_json, as_text, compare, compare_retention
 
-    before, after = (_load(path, args.root) for path in (args.before, args.after))
+    before, after = (_load(path, args.root, Scope(args.scope)) for path in (args.before, args.after))
     changes = compare(before, after, [*_given(args.fixtures, args.before, args.after), *_calls(args.calls)])
+    kept = compare_retention(before, after)
     if args.json:
-        print(json.dumps(as_json(changes), indent=2))
+        print(json.dumps(as_json(changes, kept), indent=2))
     else:
-        print(as_text(changes))
-    return 1 if args.fail_on_widening and any(change.widens for change in changes) else 0
+        print(as_text(changes, kept))
+    wider = any(change.widens for change in changes) or any(days.widens for days in kept)
+    return 1 if args.fail_on_widening and wider else 0
 
 
-def _load(path: str, root: str | None) -> "Policy":
+def _load(path: str, root: str | None, scope: Scope) -> "Policy":
     """Both policies are judged over one repository, wherever the files lie (a reviewer compares two checkouts)."""
     from ringfence.policy.in_force import find_policy
     from ringfence.policy.policy import Policy
 
-    policy = Policy.load(path)
+    policy = Policy.load(path, scope=scope)
     if root is None:
         try:
             root = os.path.dirname(find_policy(os.getcwd()))

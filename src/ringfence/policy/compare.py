@@ -9,6 +9,12 @@ from ringfence.model.decision import Decision
 from ringfence.policy.document import CommandRule, Document
 from ringfence.policy.explain import described
 from ringfence.policy.policy import Policy
+from ringfence.policy.read_document import LEAST_COMPLIANCE_DAYS
+
+DEFAULT_DAYS = {"operational_days": 90, "compliance_days": 365}
+"""What is kept where nobody says it."""
+LEAST_DAYS = {"operational_days": 1, "compliance_days": LEAST_COMPLIANCE_DAYS}
+"""What is the floor anyway, so that saying it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +31,31 @@ class Change:
     def widens(self) -> bool:
         """Whether the second policy is softer."""
         return self.after.tier < self.before.tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """How long audit records are kept, where the two policies differ. ``None``: the policy does not say."""
+
+    name: str
+    before: int | None
+    after: int | None
+
+    @property
+    def widens(self) -> bool:
+        """Whether records may leave sooner: fewer days than before, or a floor that is gone."""
+        usual = DEFAULT_DAYS[self.name]
+        return self.after is None or self.after < (usual if self.before is None else self.before)
+
+
+def compare_retention(before: Policy, after: Policy) -> tuple[Kept, ...]:
+    """The days of retention that differ between two policies of the organisation."""
+    found = []
+    for name in DEFAULT_DAYS:
+        old, new = (None if p.retention is None else getattr(p.retention, name) for p in (before, after))
+        if old != new and {old, new} != {None, LEAST_DAYS[name]}:
+            found.append(Kept(name=name, before=old, after=new))
+    return tuple(found)
 
 
 def compare(before: Policy, after: Policy, calls: Iterable[tuple[str, ToolCall]]) -> tuple[Change, ...]:
@@ -92,9 +123,12 @@ def _other_probes(document: Document) -> Iterator[tuple[str, ToolCall]]:
         yield "probe", ToolCall.tool(tool.server.replace("*", "x"), tool.tool.replace("*", "x"))
 
 
-def as_json(changes: tuple[Change, ...]) -> list[dict[str, object]]:
+def as_json(changes: tuple[Change, ...], kept: tuple[Kept, ...] = ()) -> list[dict[str, object]]:
     """One object a change."""
-    return [
+    days: list[dict[str, object]] = [
+        {"kind": "retention", "call": k.name, "before": k.before, "after": k.after, "widens": k.widens} for k in kept
+    ]
+    return days + [
         {
             "kind": change.call.kind,
             "call": described(change.call),
@@ -109,9 +143,12 @@ def as_json(changes: tuple[Change, ...]) -> list[dict[str, object]]:
     ]
 
 
-def as_text(changes: tuple[Change, ...]) -> str:
+def as_text(changes: tuple[Change, ...], kept: tuple[Kept, ...] = ()) -> str:
     """One line a change, the widening ones first."""
-    lines = []
+    lines = [
+        f"{'WIDER   ' if k.widens else 'narrower'} audit.retention.{k.name}: {_days(k.before)} -> {_days(k.after)}"
+        for k in sorted(kept, key=lambda k: not k.widens)
+    ]
     for change in sorted(changes, key=lambda change: not change.widens):
         mark = "WIDER   " if change.widens else "narrower"
         shown = described(change.call)
@@ -119,6 +156,10 @@ def as_text(changes: tuple[Change, ...]) -> str:
         lines.append(
             f"{mark} {change.before.tier.word:5} -> {change.after.tier.word:5}  {change.call.kind}: {shown[:200]}"
         )
-    widened = sum(change.widens for change in changes)
-    lines.append(f"{widened} wider, {len(changes) - widened} narrower")
+    widened = sum([*(change.widens for change in changes), *(k.widens for k in kept)])
+    lines.append(f"{widened} wider, {len(changes) + len(kept) - widened} narrower")
     return "\n".join(lines)
+
+
+def _days(days: int | None) -> str:
+    return "not stated" if days is None else f"{days} days"

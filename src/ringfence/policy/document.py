@@ -139,6 +139,14 @@ class Root(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     at: At
 
 
+class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The least days that audit records stay at hand, and stay at all. ``None``: not stated."""
+
+    at: At
+    operational_days: int | None = None
+    compliance_days: int | None = None
+
+
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """One policy file, or one preset."""
 
@@ -162,6 +170,8 @@ class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     minimum_enforcement: str | None = None
     locked: tuple[str, ...] = ()
     ceiling: Tier | None = None
+    retention: Retention | None = None
+    """In the organisation's policy alone."""
 
     @property
     def small(self) -> bool:

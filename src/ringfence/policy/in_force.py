@@ -3,7 +3,7 @@
 import os
 
 from ringfence.model.errors import PolicyError
-from ringfence.policy.load import FILE_NAME
+from ringfence.policy.load import FILE_NAME, load_organisation
 from ringfence.policy.policy import NetworkPresets, Policy
 from ringfence.policy.trust import TrustStore
 
@@ -23,6 +23,15 @@ def find_policy(start: str) -> str:
                 remedy="run `ringfence init` in the repository",
             )
         current = os.path.dirname(current)
+
+
+def organisation_in_force(path: str, *, network_presets: NetworkPresets | None = None) -> Policy | None:
+    """The organisation's policy alone; None where there is no file. Raises PolicyError where it cannot be used."""
+    found = load_organisation(path, network_presets=network_presets)
+    if found is None:
+        return None
+    root, home, effective = found
+    return Policy(effective, root=root, home=home)
 
 
 def policy_in_force(

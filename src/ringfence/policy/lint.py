@@ -14,6 +14,7 @@ from ringfence.policy.lint_words import dead_word, program_is_known, runs_anythi
 from ringfence.policy.yaml_tree import show
 
 WARNING, NOTE = "warning", "note"
+SHORT_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ def lint(
         *_environment(document, scope),
         *_network(document),
         *_tools(document),
+        *_retention(document),
     ]
     if fixtures is not None:
         found += _fixtures(fixtures, fixtures_file)
@@ -230,6 +232,28 @@ def _tools(document: Document) -> Iterator[Finding]:
                 at=rule.at,
                 fix='name the tools that only read, as `tool: "get_*"`',
             )
+
+
+def _retention(document: Document) -> Iterator[Finding]:
+    days = document.retention
+    if days is None:
+        return
+    if days.operational_days is not None and days.operational_days < SHORT_DAYS:
+        yield Finding(
+            code="retention-short",
+            level=NOTE,
+            message=f"audit records are compressed after {days.operational_days} days, before most reviews have looked at them",
+            at=days.at,
+            fix=f"keep `operational_days` at {SHORT_DAYS} or more",
+        )
+    if days.operational_days is not None and days.operational_days == days.compliance_days:
+        yield Finding(
+            code="retention-without-archive",
+            level=NOTE,
+            message="audit records are removed as soon as they were archived",
+            at=days.at,
+            fix="let `compliance_days` be more than `operational_days`",
+        )
 
 
 def _fixtures(fixtures: tuple[Fixture, ...], file: str) -> Iterator[Finding]:

@@ -86,27 +86,51 @@ def load(
     user: str | None,
     mission: str | None,
     network_presets: object,
+    scope: Scope = Scope.REPOSITORY,
 ) -> tuple[str, str, Effective]:
-    """Root, home and effective policy of a repository's policy file and those of the other scopes."""
+    """Root, home and effective policy of a repository's policy file and those of the other scopes.
+
+    ``scope`` is another one where somebody reviews a text that is to become, say, the organisation's.
+    """
     name = os.path.basename(path)
     root = os.path.realpath(os.path.dirname(path) or ".")
     text = read_text(path, owners=_owners(root), follow=False)
     scopes = []
     wider = ((Scope.ORGANISATION, organisation), (Scope.USER, user), (Scope.MISSION, mission))
-    for scope, file in wider:
-        if file is not None and os.path.lexists(file):
-            owners = frozenset({0}) if scope is Scope.ORGANISATION else frozenset({0, os.getuid()})
-            scopes.append(
-                Scoped(scope=scope, document=_document(read_text(file, owners=owners), file, network_presets))
-            )
-    document = _document(text, name, network_presets)
-    scopes.append(Scoped(scope=Scope.REPOSITORY, document=document, trusted=trusted))
+    for above, file in wider:
+        if file is not None and is_there(file):
+            scopes.append(_wider(above, file, network_presets))
+    document = _document(text, name, network_presets, scope)
+    scopes.append(Scoped(scope=scope, document=document, trusted=trusted))
     return _finish(root, tuple(scopes))
+
+
+def load_organisation(file: str, *, network_presets: object) -> tuple[str, str, Effective] | None:
+    """The organisation's policy alone, as it is in force; None where there is no file. Raises PolicyError."""
+    if not is_there(file):
+        return None
+    return _finish("/", (_wider(Scope.ORGANISATION, file, network_presets),))
+
+
+def _wider(scope: Scope, file: str, network_presets: object) -> Scoped:
+    owners = frozenset({0}) if scope is Scope.ORGANISATION else frozenset({0, os.getuid()})
+    return Scoped(scope=scope, document=_document(read_text(file, owners=owners), file, network_presets, scope))
+
+
+def is_there(file: str) -> bool:
+    """Whether a scope has a policy file. One that cannot be looked at is there: reading it is what fails."""
+    try:
+        os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def parse(text: str, *, root: str, file: str, trusted: bool, network_presets: object) -> tuple[str, str, Effective]:
     """Root, home and effective policy of one text."""
-    document = _document(text, file, network_presets)
+    document = _document(text, file, network_presets, Scope.REPOSITORY)
     scoped = Scoped(scope=Scope.REPOSITORY, document=document, trusted=trusted)
     return _finish(os.path.realpath(root), (scoped,))
 
@@ -120,9 +144,16 @@ def _finish(root: str, scopes: tuple[Scoped, ...]) -> tuple[str, str, Effective]
     return root, home, effective_module.make(scopes)
 
 
-def _document(text: str, file: str, network_presets: object) -> Document:
+def _document(text: str, file: str, network_presets: object, scope: Scope) -> Document:
     document = expand(read_document(text, file=file))
     _check(document)
+    if document.retention is not None and scope is not Scope.ORGANISATION:
+        raise PolicyError(
+            "not-in-this-scope",
+            f"`audit.retention` stands in the {scope.value}'s policy and counts in the organisation's alone",
+            where=effective_module.at_text(document.retention.at),
+            remedy="write it into /etc/ringfence/policy.yaml; one ledger keeps longer with `ringfence ledger retention`",
+        )
     return _network_presets(document, network_presets)
 
 

@@ -18,7 +18,7 @@ from ringfence.model.ids import Sha256
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy import protected
 from ringfence.policy.compile import Compiled
-from ringfence.policy.document import Document, NetworkRule
+from ringfence.policy.document import Document, NetworkRule, Retention
 from ringfence.policy.effective import Effective, decode, encode, limits_of, minimum_of, trust_digest_of
 from ringfence.policy.evaluate import evaluate, fault, file_path
 from ringfence.policy.globs import PatternIndex, Views, split
@@ -66,11 +66,13 @@ class Policy:
         user: str | None = None,
         mission: str | None = None,
         network_presets: NetworkPresets | None = None,
+        scope: Scope = Scope.REPOSITORY,
     ) -> Self:
         """The policy at ``path`` with those of the other scopes.
 
         ``trusted`` says whether a person has trusted the repository's policy; None means yes (library use). Paths of
-        other scopes may be None, or name files that do not exist: then the scope says nothing. Raises PolicyError.
+        other scopes may be None, or name files that do not exist: then the scope says nothing. ``scope`` says as whose
+        policy the file itself speaks, for a review of one that is to be the organisation's. Raises PolicyError.
         """
         from ringfence.policy.load import load
 
@@ -81,6 +83,7 @@ class Policy:
             user=user,
             mission=mission,
             network_presets=network_presets,
+            scope=scope,
         )
         return cls(effective, root=root, home=home)
 
@@ -228,6 +231,16 @@ class Policy:
         from ringfence.policy.judge_patterns import Pattern
 
         return tuple(Pattern(rule, scope) for rule, scope in self._compiled.patterns)
+
+    # -- what the ledger keeps ----------------------------------------------------------------------------------
+
+    @property
+    def retention(self) -> Retention | None:
+        """The least days that the organisation asks to keep audit records, or None where it asks for none."""
+        for scope, document in self.scopes:
+            if scope is Scope.ORGANISATION:
+                return document.retention
+        return None
 
     # -- what the box is built from -----------------------------------------------------------------------------
 

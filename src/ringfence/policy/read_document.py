@@ -13,6 +13,7 @@ from ringfence.policy.document import (
     FileRules,
     PathRule,
     ProcessRules,
+    Retention,
     Root,
     SubstringRule,
 )
@@ -34,7 +35,10 @@ KEYS = (
     "minimum_enforcement",
     "locked",
     "ceiling",
+    "audit",
 )
+LEAST_COMPLIANCE_DAYS = 365
+MOST_DAYS = 36_500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LIMITS = (
     "max_runtime_ms",
@@ -80,6 +84,7 @@ def read_document(text: str, *, file: str, preset: bool = False) -> Document:
         else reading.one_of(source, enforcement, "minimum_enforcement", ("landlock", "namespaces")),
         locked=_locked(source, top.get("locked")),
         ceiling=None if ceiling is None else Tier[reading.one_of(source, ceiling, "ceiling", ("ask", "deny")).upper()],
+        retention=_audit(source, top.get("audit")),
     )
     return msgspec.structs.replace(document, **commands)
 
@@ -265,6 +270,30 @@ def _process(source: Source, node: Node | None) -> ProcessRules:
     return ProcessRules(
         **limits, env_pass=names.get("pass", ()), env_assign=names.get("assign", ()), env_set=values, env_local=local
     )
+
+
+def _audit(source: Source, node: Node | None) -> Retention | None:
+    if node is None:
+        return None
+    keys = reading.fields(source, node, "audit", ("retention",))
+    if "retention" not in keys:
+        return None
+    found = keys["retention"]
+    given = reading.fields(source, found, "audit.retention", ("operational_days", "compliance_days"))
+    least = {"operational_days": 1, "compliance_days": LEAST_COMPLIANCE_DAYS}
+    days = {
+        key: reading.integer(source, value, key, minimum=least[key], maximum=MOST_DAYS) for key, value in given.items()
+    }
+    if days.get("operational_days", 0) > days.get("compliance_days", LEAST_COMPLIANCE_DAYS):
+        compliance = days.get("compliance_days")
+        stated = f"`compliance_days` is {compliance}" if compliance else f"{LEAST_COMPLIANCE_DAYS} are the default"
+        raise source.fault(
+            "out-of-range",
+            f"`operational_days` is {days['operational_days']} and {stated}; records leave only after they were archived",
+            given["operational_days"],
+            f"write `compliance_days: {days['operational_days']}` or more, or fewer `operational_days`",
+        )
+    return Retention(at=source.at(found), **days)
 
 
 def _variable(source: Source, node: Node, key: str) -> str:

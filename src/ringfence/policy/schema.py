@@ -4,6 +4,7 @@ from typing import Any
 
 from ringfence.policy.document import GRANTS, PATTERN_FIELDS, SECTIONS
 from ringfence.policy.presets import NAMES
+from ringfence.policy.read_document import LEAST_COMPLIANCE_DAYS, MOST_DAYS
 from ringfence.policy.read_rules import METHODS
 
 _TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
@@ -32,6 +33,7 @@ def policy_schema() -> dict[str, Any]:
                 "minimum_enforcement": {"enum": ["landlock", "namespaces"]},
                 "locked": {"type": "array", "items": {"enum": list(SECTIONS)}},
                 "ceiling": {"enum": ["ask", "deny"]},
+                "audit": _audit(),
             },
             required=["version", "fail_closed"],
         ),
@@ -154,3 +156,12 @@ def _process() -> dict[str, Any]:
         }
     )
     return _object({**{limit: {"type": "integer", "minimum": 1} for limit in limits}, "env": environment})
+
+
+def _audit() -> dict[str, Any]:
+    days = {
+        "operational_days": {"type": "integer", "minimum": 1, "maximum": MOST_DAYS},
+        "compliance_days": {"type": "integer", "minimum": LEAST_COMPLIANCE_DAYS, "maximum": MOST_DAYS},
+    }
+    text = "least days that audit records are kept; counts in the organisation's policy alone"
+    return _object({"retention": {**_object(days), "description": text}})
