@@ -98,9 +98,13 @@ def _configure_appending(
     for name in ("--mission", "--subject", "--ground"):
         erase.add_argument(name)
     verbs.add_parser("rotate-key", parents=[common], help="change the signing key, destroy the old one")
-    retention = verbs.add_parser("retention", parents=[common], help="days of the two classes")
-    retention.add_argument("--operational-days", type=int)
-    retention.add_argument("--compliance-days", type=int)
+    retention = verbs.add_parser("retention", parents=[common], help="days of the two classes, and who says so")
+    retention.add_argument(
+        "--operational-days", type=int, metavar="N", help="keep at hand longer than the organisation asks"
+    )
+    retention.add_argument(
+        "--compliance-days", type=int, metavar="N", help="keep at all longer than the organisation asks"
+    )
 
 
 def run(args: argparse.Namespace, paths: Paths) -> int:
@@ -305,11 +309,13 @@ def _rebuild(args: argparse.Namespace, directory: str) -> int:
 def _append(args: argparse.Namespace, paths: Paths, directory: str) -> int:
     dropped = {"verb", "command", "json", "ledger", "test_root"}
     arguments = {
-        name: value for name, value in vars(args).items() if name not in dropped and value not in (None, [], False)
+        name: value
+        for name, value in vars(args).items()
+        if name not in dropped and value is not None and value is not False and value != []
     }
     answer = _ask_supervisor(paths, args.verb, arguments) if not args.ledger else None
     if answer is None:
-        answer = _perform_here(directory, args.verb, arguments)
+        answer = _perform_here(paths, directory, args.verb, arguments)
     if args.json:
         print(json.dumps(answer))
     else:
@@ -329,19 +335,24 @@ def _ask_supervisor(paths: Paths, verb: str, arguments: dict[str, object]) -> di
         raise
 
 
-def _perform_here(directory: str, verb: str, arguments: dict[str, object]) -> dict[str, object]:
+def _perform_here(paths: Paths, directory: str, verb: str, arguments: dict[str, object]) -> dict[str, object]:
     import pwd
 
     from ringfence.ledger import admin, scan
     from ringfence.ledger.log import Ledger
     from ringfence.model.person import Person
+    from ringfence.policy.store import PolicyStore
+    from ringfence.supervisor.organisation import OrganisationPolicy
 
     if not scan.segments(directory):
         raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
     uid = os.getuid()
     person = Person(name=pwd.getpwuid(uid).pw_name, uid=uid, how="process")
+    organisation = admin.NO_ORGANISATION
+    if verb in admin.KEEPING:
+        organisation = OrganisationPolicy(paths, PolicyStore(paths.policies)).retention()
     with Ledger.open(directory) as ledger:
-        return dict(admin.perform(ledger, verb, arguments, by=person))
+        return dict(admin.perform(ledger, verb, arguments, by=person, organisation=organisation))
 
 
 def _now() -> Micros:

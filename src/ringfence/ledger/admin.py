@@ -5,30 +5,37 @@ Every verb that changes something is an entry first. Nothing here decides who ma
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ringfence.ledger import anchors, holds, retention, scan
+from ringfence.ledger import anchors, holds, keeping, scan
+from ringfence.ledger.classes import Organisation
 from ringfence.ledger.log import Ledger
 from ringfence.ledger.personal import subject_id
-from ringfence.model.entry import Entry, EntryKind, Json
+from ringfence.ledger.steps import SCHEDULE, Answer, record_step, who
+from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.person import Person
 
 Arguments = Mapping[str, object]
-Answer = dict[str, Json]
-SCHEDULE = Person(name="schedule", uid=-1, how="schedule")
-"""Who acts where nobody asked: retention and anchors that are due."""
+NO_ORGANISATION = Organisation()
 
 
-def perform(ledger: Ledger, action: str, arguments: Arguments, *, by: Person) -> Answer:
-    """Carry out one verb. Raises LedgerError ``bad-ledger-verb`` for an unknown one, and what the verb raises."""
+def perform(
+    ledger: Ledger, action: str, arguments: Arguments, *, by: Person, organisation: Organisation = NO_ORGANISATION
+) -> Answer:
+    """Carry out one verb. Raises LedgerError ``bad-ledger-verb`` for an unknown one, and what the verb raises.
+
+    ``organisation`` is what its policy says on retention; who leaves it out says that there is none.
+    """
+    if action in KEEPING:
+        return KEEPING[action](ledger, arguments, by, organisation)
     verb = VERBS.get(action)
     if verb is None:
         raise LedgerError(
-            "bad-ledger-verb", f"the ledger knows no verb {action!r}", remedy="one of " + ", ".join(VERBS)
+            "bad-ledger-verb", f"the ledger knows no verb {action!r}", remedy="one of " + ", ".join((*VERBS, *KEEPING))
         )
     return verb(ledger, arguments, by)
 
 
-def tick(ledger: Ledger) -> Answer:
+def tick(ledger: Ledger, organisation: Organisation = NO_ORGANISATION) -> Answer:
     """What is due without a person: anchors that are behind, erasures that a crash cut short, archive and purge; how full the disk is.
 
     Each step that fails is told in the answer and does not keep the others from happening.
@@ -38,8 +45,8 @@ def tick(ledger: Ledger) -> Answer:
         ("space", lambda: space(ledger)),
         ("anchor", lambda: anchor(ledger, {"due": True}, SCHEDULE)),
         ("erasures", lambda: finish_erasures(ledger)),
-        ("archive", lambda: archive(ledger, {}, SCHEDULE)),
-        ("purge", lambda: purge(ledger, {}, SCHEDULE)),
+        ("archive", lambda: keeping.archive(ledger, {}, SCHEDULE, organisation)),
+        ("purge", lambda: keeping.purge(ledger, {}, SCHEDULE, organisation)),
     )
     for name, step in steps:
         try:
@@ -75,7 +82,7 @@ def anchor(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
         names = [name for name in names if name not in removed]
         names += [anchors.parse_anchor(text, ledger.directory).name for text in added]
         names = list(dict.fromkeys(names))
-        _note(ledger, EntryKind.ANCHORED, {"action": "configure", "anchors": list(names), "by": _who(by)})
+        record_step(ledger, EntryKind.ANCHORED, {"action": "configure", "anchors": list(names), "by": who(by)})
         anchors.configure(ledger.directory, names)
     behind = {s.name for s in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now) if s.lag_records}
     chosen = [a for a in anchors.configured(ledger.directory) if not arguments.get("due") or a.name in behind]
@@ -88,7 +95,7 @@ def _push(ledger: Ledger, found: anchors.PushAnchor) -> Answer:
     receipt = found.push(ledger.head.log, head)
     anchors.note_receipt(ledger.directory, found.name, head)
     body: Answer = {"anchor": found.name, "size": head.size, "root": head.root.hex(), "receipt": receipt}
-    _note(ledger, EntryKind.ANCHORED, body)
+    record_step(ledger, EntryKind.ANCHORED, body)
     return body
 
 
@@ -96,56 +103,6 @@ def rotate_key(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
     """Change to a new signing key; the old one is destroyed."""
     del arguments, by
     return {"epoch": ledger.rotate_key()}
-
-
-def archive(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
-    """Compress sealed segments older than the operational class, verified before and after. ``dry_run`` only tells."""
-    classes = retention.load_classes(ledger.directory)
-    due = retention.to_archive(ledger.directory, classes, ledger.now)
-    rows: list[Json] = [{"first": segment.file.first, "records": segment.records} for segment in due]
-    if arguments.get("dry_run") or not due:
-        return {"archived": rows, "dry_run": bool(arguments.get("dry_run"))}
-    packed = [retention.pack(segment) for segment in due]
-    body: Answer = {"action": "archive", "segments": list(packed), "by": _who(by)}
-    _note(ledger, EntryKind.RETENTION, body)
-    for segment, row in zip(due, packed, strict=True):
-        retention.drop_plain(segment, str(row["sha256"]))
-    return {"archived": list(packed), "dry_run": False}
-
-
-def purge(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
-    """Remove segments older than the compliance class, from the beginning, up to the first that a hold keeps.
-
-    ``dry_run`` only tells. Raises LedgerError ``purge-not-anchored`` where an anchor has not seen what would go.
-    """
-    classes = retention.load_classes(ledger.directory)
-    going, held = retention.to_purge(ledger.directory, classes, ledger.now)
-    records = sum(segment.records for segment in going)
-    answer: Answer = {
-        "segments": len(going),
-        "records": records,
-        "kept_by_hold": held,
-        "dry_run": bool(arguments.get("dry_run")),
-    }
-    if arguments.get("dry_run") or not going:
-        return answer
-    before = going[-1].following.first
-    for status in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now):
-        if status.size < before:
-            raise LedgerError(
-                "purge-not-anchored",
-                f"{status.name} has seen {status.size} records, {before} would be removed",
-                remedy="run `ringfence ledger anchor` first",
-            )
-    epochs: list[Json] = [
-        {"epoch": e.epoch, "after": e.after, "public": e.public.hex()} for e in ledger.epochs if e.after < before
-    ]
-    orphans = retention.subjects_only_in(ledger.directory, going)
-    _note(ledger, EntryKind.RETENTION, {**retention.purge_body(going, epochs), "records": records, "by": _who(by)})
-    retention.remove(ledger.directory, before)
-    for subject in orphans:
-        ledger.keeper.erase(subject)
-    return {**answer, "before": before}
 
 
 def hold(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
@@ -196,9 +153,9 @@ def _place_hold(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
         "since": since,
         "until": until,
         "because": because,
-        "by": _who(by),
+        "by": who(by),
     }
-    _note(ledger, EntryKind.HOLD, body)
+    record_step(ledger, EntryKind.HOLD, body)
     return {"id": body["id"]}
 
 
@@ -225,9 +182,9 @@ def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
         "ground": ground,
         "records": len(places),
         "seqs": list(places[:1000]),
-        "by": _who(by),
+        "by": who(by),
     }
-    _note(ledger, EntryKind.ERASED, body)
+    record_step(ledger, EntryKind.ERASED, body)
     return {"subject": subject, "records": len(places), "erased": ledger.keeper.erase(subject)}
 
 
@@ -251,27 +208,6 @@ def _named_after(ledger: Ledger, subject: str, seq: int) -> bool:
     return any(found > seq and mark in line for found, line in scan.lines(ledger.directory))
 
 
-def configure_retention(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
-    """Set the days of the two classes; recorded."""
-    present = retention.load_classes(ledger.directory)
-    classes = retention.Classes(
-        operational_days=int(str(arguments.get("operational_days") or present.operational_days)),
-        compliance_days=int(str(arguments.get("compliance_days") or present.compliance_days)),
-    )
-    fields: Answer = {"operational_days": classes.operational_days, "compliance_days": classes.compliance_days}
-    _note(ledger, EntryKind.RETENTION, {"action": "configure", **fields, "by": _who(by)})
-    retention.store_classes(ledger.directory, classes)
-    return fields
-
-
-def _note(ledger: Ledger, kind: EntryKind, body: Answer) -> None:
-    ledger.append([Entry(kind=kind, time=ledger.now, body=body)])
-
-
-def _who(by: Person) -> Answer:
-    return {"name": by.name, "uid": by.uid, "how": by.how}
-
-
 def _texts(value: object) -> Sequence[str]:
     if value is None:
         return ()
@@ -284,9 +220,12 @@ VERBS: dict[str, Callable[[Ledger, Arguments, Person], Answer]] = {
     "checkpoint": checkpoint,
     "anchor": anchor,
     "rotate-key": rotate_key,
-    "archive": archive,
-    "purge": purge,
     "hold": hold,
     "erase": erase,
-    "retention": configure_retention,
 }
+KEEPING: dict[str, Callable[[Ledger, Arguments, Person, Organisation], Answer]] = {
+    "archive": keeping.archive,
+    "purge": keeping.purge,
+    "retention": keeping.days,
+}
+"""Verbs for which the organisation's policy counts."""

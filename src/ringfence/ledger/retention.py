@@ -14,6 +14,7 @@ import shutil
 from dataclasses import dataclass
 
 from ringfence.ledger import holds, scan
+from ringfence.ledger.classes import DEFAULTS, Classes, Recorded, Stated, read_recorded, stated
 from ringfence.ledger.segment import replace, sync_directory
 from ringfence.ledger.tree import fold
 from ringfence.model.entry import EntryKind, Json
@@ -21,24 +22,8 @@ from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
 
 DAY = 86_400 * 1_000_000
+_CHANGED = b'"kind":"%s"' % EntryKind.RETENTION.value.encode()
 _STEPPED = b'"kind":"%s"' % EntryKind.CLOCK_STEPPED.value.encode()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Classes:
-    """Days that records stay at hand, and days that they stay at all."""
-
-    operational_days: int = 90
-    compliance_days: int = 365
-
-    def __post_init__(self) -> None:
-        """A year is the least that compliance keeps, and nothing leaves before it was archived."""
-        if self.operational_days < 1 or self.compliance_days < max(365, self.operational_days):
-            raise LedgerError(
-                "bad-retention",
-                f"operational {self.operational_days} and compliance {self.compliance_days} days are not possible",
-                remedy="operational at least 1, compliance at least 365 and not less than operational",
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,23 +43,35 @@ class Sealed:
         return self.following.first - self.file.first
 
 
-def load_classes(directory: str) -> Classes:
-    """The classes of a ledger, by its ``retention.json``; the defaults where there is none. Raises ``bad-retention``."""
+def load_days(directory: str) -> tuple[Stated, Recorded | None]:
+    """What a ledger's ``retention.json`` says: the days of its own, and what was recorded last. Raises ``bad-retention``."""
     path = f"{directory}/retention.json"
     try:
         with open(path, "rb") as stream:
             found = json.load(stream)
-        return Classes(**{name: int(value) for name, value in found.items()})
+        unknown = found.keys() - {*DEFAULTS, "recorded"}
+        if unknown:
+            raise LedgerError("bad-retention", f"the retention classes have no {min(unknown)!r}", where=path)
+        return stated(found), read_recorded(found.get("recorded"))
     except FileNotFoundError:
-        return Classes()
+        return Stated(), None
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise LedgerError("bad-retention", "the retention classes cannot be read", where=path) from error
 
 
-def store_classes(directory: str, classes: Classes) -> None:
-    """Keep the classes."""
-    fields = {"operational_days": classes.operational_days, "compliance_days": classes.compliance_days}
-    replace(f"{directory}/retention.json", json.dumps(fields).encode())
+def store_days(directory: str, local: Stated, recorded: Recorded) -> None:
+    """Keep the days of a ledger's own, and what was recorded."""
+    replace(f"{directory}/retention.json", json.dumps({**local.days, "recorded": recorded.body()}).encode())
+
+
+def recorded_in_log(directory: str) -> Recorded | None:
+    """What the log itself told last. A purge tells it anew, so that it never leaves with what is purged."""
+    found = None
+    for _, line in scan.lines(directory):
+        if _CHANGED in line:
+            body = scan.value_of(line, directory).get("body")
+            found = (read_recorded(body.get("classes")) if isinstance(body, dict) else None) or found
+    return found
 
 
 def sealed(directory: str) -> list[Sealed]:

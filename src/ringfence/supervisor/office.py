@@ -9,8 +9,9 @@ from typing import assert_never
 
 from ringfence import __version__
 from ringfence.egress.worker import cool
-from ringfence.ledger import admin
+from ringfence.ledger import admin, keeping
 from ringfence.ledger.log import Ledger
+from ringfence.ledger.steps import SCHEDULE
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import RingfenceError
@@ -26,6 +27,7 @@ from ringfence.supervisor.door import Door
 from ringfence.supervisor.gatekeeper import Gatekeeper
 from ringfence.supervisor.missions import Missions
 from ringfence.supervisor.netsettings import known_secrets, load_settings
+from ringfence.supervisor.organisation import OrganisationPolicy
 from ringfence.supervisor.paths import Paths, make_private
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import find_root, read_repository
@@ -68,6 +70,7 @@ class Office:
             paths=paths,
             new_id=new_id,
         )
+        self._organisation = OrganisationPolicy(paths, PolicyStore(paths.policies))
         self._over = threading.Event()
         self._schedule = threading.Thread(target=self._tick, name="schedule", daemon=True)
         self._schedule.start()
@@ -138,7 +141,7 @@ class Office:
                 return self._desk.answer(request, caller)
             case requests.LedgerVerb():
                 self.allow_control(caller, f"ledger {request.action}")
-                return dict(admin.perform(self._ledger, request.action, dict(request.arguments), by=caller.person))
+                return self._ledger_verb(request, caller)
             case requests.Smoke():
                 return self._smoke()
             case requests.Teardown():
@@ -149,16 +152,22 @@ class Office:
             case _:
                 assert_never(request)
 
+    def _ledger_verb(self, request: requests.LedgerVerb, caller: Caller) -> Answer:
+        arguments, organisation = dict(request.arguments), self._organisation.retention()
+        return dict(admin.perform(self._ledger, request.action, arguments, by=caller.person, organisation=organisation))
+
     def _tick(self) -> None:
-        """What is due without a person: each minute anchors that are behind, each hour archive, purge and erasures."""
+        """What is due without a person: each minute anchors and the organisation's days, each hour archive, purge, erasures."""
         rounds = 0
         while not self._over.wait(TICK_SECONDS):
             rounds += 1
             try:
+                organisation = self._organisation.retention()
+                keeping.note_change(self._ledger, SCHEDULE, organisation)
                 if rounds % 60:
-                    done: dict[str, Json] = {"anchor": admin.anchor(self._ledger, {"due": True}, admin.SCHEDULE)}
+                    done: dict[str, Json] = {"anchor": admin.anchor(self._ledger, {"due": True}, SCHEDULE)}
                 else:
-                    done = admin.tick(self._ledger)
+                    done = admin.tick(self._ledger, organisation)
             except RingfenceError as error:
                 done = {"schedule": {"error": error.code, "what": error.what}}
             for name, answer in done.items():
