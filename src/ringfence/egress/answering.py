@@ -22,7 +22,7 @@ from ringfence.egress.asking import (
     Verdict,
 )
 from ringfence.egress.credentials import Vault
-from ringfence.egress.record import ConnectionLog, Summary, is_violation
+from ringfence.egress.record import ConnectionLog, Dropped, Summary, is_violation
 from ringfence.model.call import ToolCall
 from ringfence.model.decision import Decision
 from ringfence.model.errors import RingfenceError
@@ -82,6 +82,7 @@ class Answerer:
     """Open connections under a standing verdict, whose lines are made only if they are needed."""
     _cache: dict[ToolCall, tuple[Micros, Decision]] = field(default_factory=dict)
     _unrecorded: collections.deque[ConnectionLog] = field(default_factory=collections.deque)
+    _dropped: Dropped = field(default_factory=Dropped)
 
     def take(self, message: ToSupervisor) -> list[Message]:
         """What to send back for one message."""
@@ -120,10 +121,16 @@ class Answerer:
         self._cache.clear()
 
     def flush(self) -> None:
-        """Record what was only counted since the last time. Kept for the next time where the ledger refuses."""
-        for line in self.summary.flush():
-            self._write(line)
-        self._retry()
+        """Record what was only counted since the last time. Kept, counted, for the next time where the ledger refuses."""
+        write = self._write if self._retry() else self._keep if self.summary.crowded else None
+        if write is not None:
+            for line in self.summary.flush():
+                write(line)
+
+    @property
+    def unrecorded(self) -> int:
+        """Tries that stand in no entry yet: more than those since the last flush only while the ledger refuses."""
+        return self.summary.pending + sum(line.count for line in self._unrecorded) + self._dropped.tries
 
     def worker_ended(self) -> None:
         """The worker is gone: every open connection ended with it, and nobody is waited for any more."""
@@ -379,16 +386,25 @@ class Answerer:
         try:
             self.record(line)
         except Exception:  # noqa: BLE001 - kept and tried again; until then nothing further is allowed
-            if len(self._unrecorded) < MAX_UNRECORDED:
-                self._unrecorded.append(line)
+            self._keep(line)
+
+    def _keep(self, line: ConnectionLog) -> None:
+        if len(self._unrecorded) < MAX_UNRECORDED:
+            self._unrecorded.append(line)
+        else:
+            self._dropped.add(line)
 
     def _retry(self) -> bool:
-        while self._unrecorded:
-            try:
+        """Whether the ledger has all that it refused before: the lines that were kept, then the sums of the rest."""
+        try:
+            while self._unrecorded:
                 self.record(self._unrecorded[0])
-            except Exception:  # noqa: BLE001 - still not: the caller refuses
-                return False
-            self._unrecorded.popleft()
+                self._unrecorded.popleft()
+            while (line := self._dropped.oldest()) is not None:
+                self.record(line)
+                self._dropped.told()
+        except Exception:  # noqa: BLE001 - still not: the caller refuses
+            return False
         return True
 
 

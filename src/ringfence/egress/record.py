@@ -13,6 +13,8 @@ from ringfence.model.ids import Micros, MissionId
 from ringfence.model.tier import Tier
 
 OTHER = "(other destinations)"
+DROPPED = "(tries without a line)"
+ANY = "any"
 MAX_DESTINATIONS = 1000
 VIOLATIONS = ("floor/", "egress/placeholder-elsewhere")
 
@@ -36,9 +38,9 @@ class ConnectionLog:
     """The address dialled, or the one the box tried where it gave no name."""
     port: int
     protocol: str
-    """``tls``, ``http``, ``ssh``, ``tcp``, ``dns``, ``udp`` or ``icmp``."""
+    """``tls``, ``http``, ``ssh``, ``tcp``, ``dns``, ``udp`` or ``icmp``; ``any`` where lines were dropped."""
     entry: str
-    """``capture``, ``http-proxy``, ``socks``, ``dns``, ``nflog``, ``endpoint``, ``host-port`` or ``inbound``."""
+    """``capture``, ``http-proxy``, ``socks``, ``dns``, ``nflog``, ``endpoint``, ``host-port`` or ``inbound``; ``any`` as above."""
     method: str = ""
     path: str = ""
     sent: int = 0
@@ -194,11 +196,74 @@ class Summary:
         more.flags |= set(line.flags)
         return None
 
+    @property
+    def pending(self) -> int:
+        """How many tries were counted since the last flush."""
+        return sum(more.count for more in self._more.values())
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more kinds are counted than honest tries can bring: a flush must not wait for the ledger any longer."""
+        return len(self._more) > 2 * self.limit
+
     def flush(self) -> list[ConnectionLog]:
         """Everything counted since the last flush, one line a kind."""
         lines = [more.line() for more in self._more.values()]
         self._more.clear()
         return lines
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Lines for which there was no room while the ledger refused: their exact sums, one for each tier, violations apart."""
+
+    _sums: dict[tuple[Tier, bool], tuple[_Sum, int]] = field(default_factory=dict)
+
+    def add(self, line: ConnectionLog) -> None:
+        """Count a line that cannot be kept, and every try that it stands for."""
+        key = (line.tier, line.violation)
+        more, lines = self._sums.get(key, (None, 0))
+        if more is None:
+            more = _Sum(_nameless(line))
+        more.count += line.count
+        more.sent += line.sent
+        more.received += line.received
+        more.duration += line.duration
+        more.tokens_in += line.tokens_in
+        more.tokens_out += line.tokens_out
+        self._sums[key] = more, lines + 1
+
+    def oldest(self) -> ConnectionLog | None:
+        """The line to write next; ``told`` once it is durable."""
+        for more, lines in self._sums.values():
+            return replace(more.line(), because=f"{lines} lines were dropped while the ledger took none")
+        return None
+
+    def told(self) -> None:
+        """The oldest line is durable."""
+        del self._sums[next(iter(self._sums))]
+
+    @property
+    def tries(self) -> int:
+        """How many tries are counted here and stand in no entry yet."""
+        return sum(more.count for more, _ in self._sums.values())
+
+
+def _nameless(line: ConnectionLog) -> ConnectionLog:
+    flags = tuple(flag for flag in line.flags if flag == "violation")
+    return ConnectionLog(
+        time=line.time,
+        mission=line.mission,
+        call=line.call,
+        host=DROPPED,
+        port=0,
+        protocol=ANY,
+        entry=ANY,
+        tier=line.tier,
+        rule="egress/lines-dropped",
+        outcome="not-recorded",
+        flags=flags,
+    )
 
 
 def key_of(line: ConnectionLog) -> Key:

@@ -11,6 +11,7 @@ import queue
 import select
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -220,6 +221,7 @@ class Worker:
                 self._reap()
                 self.answerer.worker_ended()
                 if self._stopping:
+                    self._own_up()
                     break
                 self.restarts += 1
                 failures = 1 if time.monotonic() - begun > BACKOFF[-1] else failures + 1
@@ -229,6 +231,13 @@ class Worker:
                 with contextlib.suppress(OSError):
                     os.close(fd)
             self._fds.clear()
+
+    def _own_up(self) -> None:
+        """The mission ends and the ledger still refuses: the supervisor's log is told how much it will never hold."""
+        left = self.answerer.unrecorded
+        if left:
+            text = f"egress of {self.answerer.mission}: {left} tries stand in no entry, the ledger took none at the end"
+            print(text, file=sys.stderr, flush=True)
 
     def _start(self) -> None:
         self.answerer.ready = None
