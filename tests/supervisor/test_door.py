@@ -1,5 +1,6 @@
 """The door from outside: what a person or an agent sees, and what happens when parts of it are missing or fake."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -200,9 +201,9 @@ class FakeSupervisor:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            connection.recv(65536)
-            connection.sendall(self.reply)
-            connection.close()
+            with connection, contextlib.suppress(OSError):  # a client may look who answers, and leave
+                connection.recv(65536)
+                connection.sendall(self.reply)
 
     def close(self):
         self.listener.close()

@@ -84,13 +84,11 @@ def parse(words: list[str]) -> Options:
 def main(words: list[str], paths: Paths) -> int:
     """Run one command; the exit code is the command's own, or the fence's (10 ask, 11 denied, 13 cannot enforce)."""
     options = parse(words)
-    connection = client.connect(paths)
     output = _descriptors(capture=options.json)
+    request = _request(options)
+    connection, reader = client.ask(paths, request, output)
     try:
-        request = _request(options)
-        protocol.send(connection, request, output)
         with _Forwarding(connection), _Keyboard(enabled=bool(request["interactive"])) as keyboard:
-            reader = protocol.Reader(connection)
             message = client.answer(reader, paths)
             while message.get("event") == "stopped":
                 keyboard.stop_with_the_box()

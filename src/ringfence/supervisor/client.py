@@ -53,13 +53,68 @@ def request(
     seconds: float | None = 60.0,
 ) -> dict[str, object]:
     """Ask one thing and return the answer. A fault that the supervisor reports is raised here as RingfenceError."""
-    connection = connect(paths, start=start)
+    message = {"verb": verb, "version": protocol.VERSION, **(payload or {})}
+    connection, reader = ask(paths, message, start=start, seconds=seconds)
     try:
-        connection.settimeout(seconds)
-        protocol.send(connection, {"verb": verb, "version": protocol.VERSION, **(payload or {})})
-        return answer(protocol.Reader(connection), paths)
+        return answer(reader, paths)
     finally:
         connection.close()
+
+
+def ask(
+    paths: Paths,
+    message: dict[str, object],
+    descriptors: tuple[int, ...] = (),
+    *,
+    start: bool = True,
+    seconds: float | None = None,
+) -> tuple[_socket.socket, protocol.Reader]:
+    """Have a supervisor take the request; returns the connection on which its answer comes.
+
+    A supervisor that ends without having taken it (its launcher died, it was stopped, nothing ran for an hour) has not
+    judged it, and the next one is asked, once. What was taken is never sent again: it may have been carried out.
+    """
+    import time
+
+    ending, deadline = 0, 0.0
+    while True:
+        connection = connect(paths, start=start)
+        try:
+            pid = protocol.peer(connection)[0]
+            if pid != ending:
+                connection.settimeout(seconds)
+                reader = protocol.Reader(connection)
+                if _is_taken(connection, reader, message, descriptors, paths):
+                    return connection, reader
+                if ending:
+                    raise _gone(paths, "two supervisors ended before they took the request, so nothing of it ran")
+                ending, deadline = pid, time.monotonic() + CONNECT_SECONDS
+            elif time.monotonic() > deadline:
+                raise _gone(paths, "the supervisor takes no requests and does not end; nothing ran")
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        time.sleep(0.02)
+
+
+def _is_taken(
+    connection: _socket.socket,
+    reader: protocol.Reader,
+    message: dict[str, object],
+    descriptors: tuple[int, ...],
+    paths: Paths,
+) -> bool:
+    try:
+        protocol.send(connection, message, descriptors)
+        first = reader.receive_bytes()
+    except TimeoutError as error:
+        raise _slow(paths) from error
+    except OSError:
+        return False
+    if first is not None and first != protocol.TAKEN:
+        reader.put_back(first)  # a fault, told instead of taking it
+    return first is not None
 
 
 def wait_until_gone(paths: Paths, *, seconds: float) -> None:
@@ -88,20 +143,25 @@ def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
     try:
         message = reader.receive()
     except TimeoutError as error:
-        raise RingfenceError("supervisor-slow", "the supervisor did not answer in time", where=paths.socket) from error
+        raise _slow(paths) from error
     except OSError:
         message = None
     if message is None:
-        raise RingfenceError(
-            "supervisor-gone",
-            "the supervisor ended before it answered; nothing ran outside a box, and its boxes ended with it",
-            where=paths.socket,
-            remedy=f"read {paths.state}/supervisor.log; the next command starts it again",
-        )
+        text = "the supervisor ended before it answered; nothing ran outside a box, and its boxes ended with it"
+        raise _gone(paths, text)
     fault = message.get("error")
     if isinstance(fault, dict):
         raise remote_fault(fault)
     return message
+
+
+def _slow(paths: Paths) -> RingfenceError:
+    return RingfenceError("supervisor-slow", "the supervisor did not answer in time", where=paths.socket)
+
+
+def _gone(paths: Paths, what: str) -> RingfenceError:
+    remedy = f"read {paths.state}/supervisor.log; the next command starts it again"
+    return RingfenceError("supervisor-gone", what, where=paths.socket, remedy=remedy)
 
 
 def remote_fault(fault: dict[str, object]) -> RingfenceError:

@@ -19,6 +19,8 @@ from ringfence.supervisor.paths import Paths, make_private, user_paths
 IDLE_SECONDS = 3600
 """With nothing running and nothing asked for this long, the supervisor ends; the next client starts it again."""
 BACKLOG = 128
+ENDING_SECONDS = 15.0
+"""For this long a supervisor that holds the lock and does not serve is waited for."""
 
 
 def main(arguments: list[str]) -> int:
@@ -43,20 +45,26 @@ def main(arguments: list[str]) -> int:
 def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
     """Harden this process, make the folders, take the lock and bind the socket (not yet listening).
 
-    Returns no socket when another supervisor of this user holds the lock.
+    Returns no socket when another supervisor of this user serves already. One that is ending is waited for.
     """
     import fcntl
+    import time
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _undumpable()
     for folder in (paths.state, paths.runtime):
         make_private(folder)
     lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None, -1
+    deadline = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if _serves(paths.socket) or time.monotonic() > deadline:
+                os.close(lock)
+                return None, -1
+            time.sleep(0.02)  # it starts, or it ends: then its place is ours
     if os.path.lexists(paths.socket):
         os.unlink(paths.socket)  # left by one that was killed: the lock is ours
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -66,6 +74,12 @@ def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
     finally:
         os.umask(old)
     return listener, lock
+
+
+def _serves(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(path) == 0
 
 
 def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
@@ -91,9 +105,11 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
         _tell(ready, b"ready\n")
         server.serve(listener, idle_seconds=IDLE_SECONDS)
     finally:
-        server.close()
+        # The door first: clients that come now find no socket and wait for the lock, not for an answer.
         if os.path.exists(paths.socket):
             os.unlink(paths.socket)
+        listener.close()
+        server.close()
         os.close(lock)
     return 0
 

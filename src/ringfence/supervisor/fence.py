@@ -72,10 +72,9 @@ class Fence:
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         out, err = os.memfd_create("stdout"), os.memfd_create("stderr")
         try:
-            connection = client.connect(self._paths)
+            connection, reader = client.ask(self._paths, payload, (null, out, err))
             try:
-                protocol.send(connection, payload, (null, out, err))
-                answer = client.answer(protocol.Reader(connection), self._paths)
+                answer = client.answer(reader, self._paths)
             finally:
                 connection.close()
             return _result(answer, _all_of(out), _all_of(err))

@@ -15,7 +15,10 @@ from ringfence.supervisor import jsontext
 MAX_FRAME = 16 * 1024 * 1024
 """Bytes of one frame: room for a command line of 1 MiB in its worst JSON escaping, and no more."""
 MAX_DESCRIPTORS = 4
-VERSION = 1
+VERSION = 2
+TAKEN = b'{"event":"taken"}'
+"""First frame of the supervisor's side: the request was read whole and is judged from now on. A connection that ends
+without it has done nothing, so the request may be given to the next supervisor; after it, never again."""
 
 
 class ProtocolError(RingfenceError):
@@ -24,7 +27,11 @@ class ProtocolError(RingfenceError):
 
 def send(connection: _socket.socket, message: dict[str, object], descriptors: tuple[int, ...] = ()) -> None:
     """Send one frame, whole. Raises OSError when the other side is gone."""
-    body = jsontext.encode(message).encode("ascii")
+    send_bytes(connection, jsontext.encode(message).encode("ascii"), descriptors)
+
+
+def send_bytes(connection: _socket.socket, body: bytes, descriptors: tuple[int, ...] = ()) -> None:
+    """The same for a message that is encoded already."""
     if len(body) > MAX_FRAME:
         raise ProtocolError("frame-too-long", f"a message of {len(body)} bytes is over the limit of {MAX_FRAME}")
     frame = len(body).to_bytes(4, "big") + body
@@ -63,6 +70,10 @@ class Reader:
         if body is None:
             raise ProtocolError("bad-frame", "the stream ended in the middle of a frame")
         return body
+
+    def put_back(self, body: bytes) -> None:
+        """Have a frame that was received be the next one again."""
+        self._buffer = len(body).to_bytes(4, "big") + body + self._buffer
 
     def close_descriptors(self) -> None:
         """Close every descriptor that nobody took."""

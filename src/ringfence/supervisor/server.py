@@ -33,6 +33,7 @@ class Server:
         """Use ``open``."""
         self._office = office
         self._launcher = [] if launcher is None else [os.pidfd_open(launcher.pid)]
+        self._ended = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._stopping = threading.Event()
         self._active = 0
@@ -54,6 +55,12 @@ class Server:
 
         Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew.
         """
+        try:
+            self._serve(listener, idle_seconds)
+        finally:
+            self._ended = True
+
+    def _serve(self, listener: socket.socket, idle_seconds: float) -> None:
         listener.setblocking(False)
         while not self._stopping.is_set():
             readable, _, _ = select.select([listener.fileno(), self._wake_read, *self._launcher], [], [], 30.0)
@@ -83,10 +90,15 @@ class Server:
             connection.close()  # another user's process: not even an answer
             return
         with self._lock:
-            if self._active >= MAX_CONNECTIONS:
-                connection.close()
-                return
-            self._active += 1
+            busy = self._active >= MAX_CONNECTIONS
+            self._active += not busy
+        if busy:
+            _say(
+                connection,
+                RingfenceError("supervisor-busy", f"{MAX_CONNECTIONS} clients are served already; nothing ran"),
+            )
+            connection.close()
+            return
         threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
 
     def _converse(self, connection: socket.socket) -> None:
@@ -99,7 +111,8 @@ class Server:
             connection.settimeout(None)
             caller = Caller.of(connection, reader)
             reply = self._answer(requests.parse(body), caller)
-            protocol.send(connection, reply)
+            if reply is not None:
+                protocol.send(connection, reply)
         except RingfenceError as error:
             _say(connection, error)
         except OSError:
@@ -121,18 +134,28 @@ class Server:
                 self._active -= 1
                 self._last = time.monotonic()
 
-    def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object]:
+    def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object] | None:
+        """The answer; None where this supervisor ends and took nothing, so that the client asks the next one."""
+        if isinstance(request, requests.Stop):  # of any version: it is how one of another version is ended
+            self._office.allow_control(caller, "stop")
+            self.stop()
+            return {"stopped": True}
         if request.version != protocol.VERSION:
             raise RingfenceError(
                 "other-version",
                 "the supervisor is of another version than this client",
                 remedy="end it with `ringfence stop`; the next command starts the right one",
             )
-        if isinstance(request, requests.Stop):
-            self._office.allow_control(caller, "stop")
-            self.stop()
-            return {"stopped": True}
+        if self._is_ending():
+            return None
+        protocol.send_bytes(caller.connection, protocol.TAKEN)
         return self._office.answer(request, caller)
+
+    def _is_ending(self) -> bool:
+        """Whether nothing may begin any more: it was told to stop, or its launcher is gone."""
+        if self._ended or self._stopping.is_set():
+            return True
+        return bool(self._launcher and select.select(self._launcher, [], [], 0)[0])
 
 
 def _say(connection: socket.socket, error: RingfenceError) -> None:

@@ -1,0 +1,185 @@
+"""A command that arrives while the supervisor ends is given to the next one, once; what was taken is never sent again."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from ringfence.model.errors import RingfenceError
+from ringfence.supervisor import client, protocol
+from ringfence.supervisor.paths import user_paths
+
+TIMES = 20
+
+
+def launcher_of(cli):
+    pid = cli.supervisor_pid()
+    (child,) = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+def entries_of(cli):
+    return [json.loads(line) for line in cli("ledger", "show", "--json", "--limit", "1000").stdout.splitlines()]
+
+
+def lines_asked_for(cli):
+    intents = [entry for entry in entries_of(cli) if entry["kind"] == "tool.intent"]
+    return [entry["body"]["request"].get("argv", [""])[-1] for entry in intents]
+
+
+@pytest.mark.needs_userns
+@pytest.mark.parametrize("times", [4, pytest.param(TIMES, marks=pytest.mark.slow)])
+def test_a_command_right_after_the_launcher_was_killed_runs_once(cli, times):
+    cli.task("echo $1 >> ran.txt\n")
+    policy = cli.project / "sandbox_policy.yaml"
+    assert cli("run", "--", "sh", "task.sh", "first").returncode == 0, policy.read_text()
+    for number in range(times):
+        os.kill(launcher_of(cli), signal.SIGKILL)
+        done = cli("run", "--", "sh", "task.sh", f"n{number}")
+        assert done.returncode == 0, f"{number}: {done.stderr}"
+    ran = (cli.project / "ran.txt").read_text().split()
+    assert ran == ["first", *(f"n{number}" for number in range(times))]
+    assert sorted(lines_asked_for(cli)) == sorted(ran)
+
+
+@pytest.mark.needs_userns
+@pytest.mark.parametrize("times", [5, pytest.param(TIMES, marks=pytest.mark.slow)])
+def test_commands_that_meet_a_kill_run_at_most_once_and_say_when_they_did_not(cli, times):
+    cli.task("echo $1 >> ran.txt\n")
+    assert cli("run", "--", "sh", "task.sh", "first").returncode == 0
+    ended = {"first": 0}
+    for number in range(times):
+        name = f"n{number}"
+        launcher = launcher_of(cli)
+        process = cli.start("run", "--", "sh", "task.sh", name)
+        time.sleep(number * 0.12 / times)  # from before the client speaks until after its command ended
+        os.kill(launcher, signal.SIGKILL)
+        process.communicate(timeout=60)
+        ended[name] = process.returncode
+        cli("run", "--", "true")
+    ran = (cli.project / "ran.txt").read_text().split()
+    assert len(ran) == len(set(ran))
+    asked = [line for line in lines_asked_for(cli) if line != "true"]
+    assert len(asked) == len(set(asked))
+    assert {name for name, code in ended.items() if code == 0} <= set(ran)
+
+
+@pytest.mark.needs_userns
+def test_commands_go_on_while_supervisors_are_stopped(cli):
+    over = threading.Event()
+
+    def stop_again_and_again():
+        while not over.is_set():
+            cli("stop")
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=stop_again_and_again)
+    assert cli("run", "--", "true").returncode == 0
+    thread.start()
+    try:
+        done = [cli("policy", "trust", "--yes") if number == 5 else cli("mission", "list") for number in range(15)]
+    finally:
+        over.set()
+        thread.join()
+    assert [one.returncode for one in done] == [0] * 15, [one.stderr for one in done]
+
+
+class Scripted:
+    """A supervisor's socket on which each request gets the next of some replies; ``requests`` holds what was read."""
+
+    def __init__(self, paths, replies, *, unread=False):
+        os.makedirs(paths.runtime, mode=0o700, exist_ok=True)
+        self.requests = []
+        self._replies = list(replies)
+        self._unread = unread
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(paths.socket)
+        self.listener.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                if self._unread:
+                    continue
+                body = protocol.Reader(connection).receive_bytes()
+                if body is not None:
+                    self.requests.append(body)
+                    for reply in self._replies:
+                        protocol.send_bytes(connection, reply)
+
+    def close(self):
+        self.listener.close()
+
+
+@pytest.fixture
+def scripted(tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.3)
+    monkeypatch.delenv("AGENT_ENV_CLASS", raising=False)
+    made = []
+
+    def make(replies, **how):
+        paths = user_paths(str(tmp_path / "ringfence"))
+        os.makedirs(tmp_path / "ringfence", mode=0o700, exist_ok=True)
+        made.append(Scripted(paths, replies, **how))
+        return made[-1], paths
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_what_was_taken_is_never_sent_again(scripted):
+    fake, paths = scripted([protocol.TAKEN])
+    with pytest.raises(RingfenceError) as gone:
+        client.request(paths, "status")
+    assert gone.value.code == "supervisor-gone"
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_the_same_supervisor_is_not_asked_twice(scripted, unread):
+    fake, paths = scripted([], unread=unread)
+    begun = time.monotonic()
+    with pytest.raises(RingfenceError) as gone:
+        client.request(paths, "status")
+    assert gone.value.code == "supervisor-gone"
+    assert "nothing ran" in gone.value.what
+    assert time.monotonic() - begun < 5
+    assert len(fake.requests) == (not unread)
+
+
+def test_the_next_supervisor_is_asked_once_and_no_third(scripted, monkeypatch):
+    fake, paths = scripted([])
+    pids = iter(range(1, 100))
+    real = protocol.peer
+    monkeypatch.setattr(protocol, "peer", lambda connection: (next(pids) // 2, *real(connection)[1:]))
+    with pytest.raises(RingfenceError) as gone:
+        client.request(paths, "status")
+    assert "two supervisors" in gone.value.what
+    assert len(fake.requests) == 2
+    assert fake.requests[0] == fake.requests[1]
+
+
+def test_a_fault_that_is_told_without_taking_is_the_answer(scripted):
+    fault = b'{"error":{"code":"other-version","what":"w","where":"","remedy":"r","kind":"RingfenceError"}}'
+    fake, paths = scripted([fault])
+    with pytest.raises(RingfenceError) as refused:
+        client.request(paths, "status")
+    assert refused.value.code == "other-version"
+    assert len(fake.requests) == 1
+
+
+def test_an_answer_follows_what_was_taken(scripted):
+    _, paths = scripted([protocol.TAKEN, b'{"entries":3}'])
+    assert client.request(paths, "status") == {"entries": 3}
