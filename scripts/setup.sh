@@ -9,6 +9,10 @@ declare -A needs=(
   [git]=git [make]=make [bwrap]=bubblewrap [nft]=nftables [ip]=iproute2 [unshare]=util-linux [pgrep]=procps [curl]=curl
   [rg]=ripgrep [strace]=strace [gcc]=gcc [openssl]=openssl [ssh]=openssh-client [ssh-keygen]=openssh-client [wget]=wget [dig]=bind9-dnsutils [ping]=iputils-ping
 )
+# A real keyring for the tests of credentials. As root only: without it those tests are skipped.
+if [ "$(id -u)" = 0 ]; then
+  needs+=([secret-tool]=libsecret-tools [gnome-keyring-daemon]=gnome-keyring [dbus-daemon]=dbus)
+fi
 missing=()
 for program in "${!needs[@]}"; do
   PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null 2>&1 || missing+=("${needs[$program]}")

@@ -32,6 +32,7 @@ from ringfence.model.tier import Tier
 CACHE_LIMIT, CACHE_MICROS = 4096, 1_000_000
 MAX_UNRECORDED = 1000
 REUSE_MILLIS = 1000
+WITHOUT_CHARACTERS = 290
 VIOLATION = "violation"
 LEARNABLE = frozenset({"default", "trust"})
 """Kinds of refusal that learning mode lets pass; every written deny, and the floor, stay."""
@@ -222,13 +223,15 @@ class Answerer:
             self._open[connection] = self._of_connection(connection, line), message.subject
         # The policy is pinned and deciding is pure: for a moment the same question has the same answer.
         reuse = REUSE_MILLIS if message.whole and line.tier is Tier.ALLOW and not line.flags else 0
+        secret, without = self._secret(message)
         return Verdict(
             id=message.id,
             allow=True,
             rule=line.rule,
             because=line.because,
             reuse=reuse,
-            secret=self._secret(message),
+            secret=secret,
+            without=without,
         )
 
     def _deny(self, message: Ask, line: ConnectionLog) -> Verdict:
@@ -331,19 +334,19 @@ class Answerer:
             return False
         return decision.tier is Tier.ASK or all(reason.kind in LEARNABLE for reason in decision.deciding)
 
-    def _secret(self, message: Ask) -> str:
-        """The value of the credential asked for, only where it belongs; empty where it may not go or cannot be read."""
+    def _secret(self, message: Ask) -> tuple[str, str]:
+        """The value of the credential asked for, only where it belongs; where it cannot be read, empty and why."""
         vault = self.vaults.get(message.credential)
         if vault is None:
-            return ""
+            return "", ""
         bound, subject = vault.credential, message.subject
         inside = subject.path == bound.path or subject.path.startswith(bound.path.rstrip("/") + "/")
         if (bound.host, bound.port) != (subject.host, subject.port) or not inside or subject.protocol == "http":
-            return ""
+            return "", ""
         try:
-            return vault.value()
-        except RingfenceError:
-            return ""
+            return vault.value(), ""
+        except RingfenceError as error:
+            return "", f"{error.what}; {error.remedy}"[:WITHOUT_CHARACTERS]
 
     def _call(self, subject: Try, path: str | None) -> ToolCall:
         return ToolCall.network(

@@ -122,6 +122,8 @@ class Verdict(Message, frozen=True, kw_only=True):
     """Milliseconds for which the same question need not be asked again; ended early by Forget."""
     secret: Text = ""
     """The one credential asked for, after ALLOW, for this request only."""
+    without: Text = ""
+    """Why the credential could not be had, where it could not."""
 
 
 class Held(Message, frozen=True, kw_only=True):

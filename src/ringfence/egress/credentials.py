@@ -5,6 +5,7 @@ for a minute, and appears in no log, error or ledger entry.
 """
 
 import os
+import shlex
 import stat
 import subprocess
 import time
@@ -16,7 +17,10 @@ import msgspec
 from ringfence.egress.rules import BadHostError, canonical_host
 from ringfence.model.errors import RingfenceError
 
-SECONDS, KEEP_SECONDS, MAX_SECRET = 20, 60.0, 8192
+SECONDS, KEEP_SECONDS, FAILED_SECONDS, MAX_SECRET = 20, 60.0, 5.0, 8192
+RUN_USER = "/run/user"
+KEYRING_CLIENT = "/usr/bin/secret-tool"
+"""Asks the desktop's keyring (the freedesktop Secret Service) over the user's session bus."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,13 +56,25 @@ class Vault:
     credential: Credential
     _value: str = field(default="", repr=False)
     _read_at: float = -1e9
+    _fault: RingfenceError | None = None
 
     def value(self) -> str:
-        """The value. Raises RingfenceError that names the credential and the place, never what it holds."""
-        now = time.monotonic()
-        if now - self._read_at > KEEP_SECONDS:
-            self._value = read_secret(self.credential)
-            self._read_at = now
+        """The value. Raises RingfenceError that names the credential and the place, never what it holds.
+
+        A place that did not give it is not asked again for some seconds: a keyring may wait for a person, and every
+        connection of the mission would wait with it.
+        """
+        since = time.monotonic() - self._read_at
+        if self._fault is not None and since <= FAILED_SECONDS:
+            raise self._fault
+        if self._fault is not None or since > KEEP_SECONDS:
+            try:
+                self._value, self._fault = read_secret(self.credential), None
+            except RingfenceError as error:
+                self._value, self._fault = "", error
+            self._read_at = time.monotonic()
+            if self._fault is not None:
+                raise self._fault
         return self._value
 
 
@@ -92,8 +108,7 @@ def read_secret(credential: Credential) -> str:
     elif source.command:
         text = _from_command(credential, source.command)
     else:
-        words = [word for pair in sorted(source.keyring.items()) for word in pair]
-        text = _from_command(credential, ("/usr/bin/secret-tool", "lookup", *words))
+        text = _from_keyring(credential)
     value = text.strip()
     if not value or len(value) > MAX_SECRET or any(ord(c) < 32 for c in value):
         raise _unreadable(credential, "what is there is empty, too long or not one line")
@@ -134,19 +149,61 @@ def _from_file(credential: Credential, path: str) -> str:
 def _from_command(credential: Credential, argv: tuple[str, ...]) -> str:
     if not argv[0].startswith("/"):
         raise _unreadable(credential, "the command must be an absolute path")
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.path.expanduser("~")}
-    for name in ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
-        if name in os.environ:
-            env[name] = os.environ[name]
     try:
-        done = subprocess.run(
-            argv, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
-        )
+        done = _output_of(argv)
     except (OSError, subprocess.TimeoutExpired):
         raise _unreadable(credential, "the command did not run, or not in time") from None
     if done.returncode:
         raise _unreadable(credential, f"the command ended with {done.returncode}")
     return done.stdout[: MAX_SECRET + 1].decode("utf-8", "replace")
+
+
+def _from_keyring(credential: Credential) -> str:
+    """``secret-tool`` says nothing of an entry that is missing or locked, and complains where no keyring answers."""
+    words = [word for pair in sorted(credential.source.keyring.items()) for word in pair]
+    try:
+        done = _output_of((KEYRING_CLIENT, "lookup", *words))
+    except FileNotFoundError:
+        remedy = "install it (Debian: libsecret-tools), or keep the value in a file or behind a command"
+        raise _unreadable(credential, f"{KEYRING_CLIENT} is not installed", remedy) from None
+    except subprocess.TimeoutExpired:
+        remedy = "unlock the keyring, then try again"
+        raise _unreadable(credential, f"the keyring did not answer within {SECONDS} s", remedy) from None
+    except OSError as error:
+        raise _unreadable(credential, f"{KEYRING_CLIENT} did not start: {error.strerror}") from None
+    if done.returncode and done.stderr.strip():
+        remedy = "log in to a session with a keyring (gnome-keyring, KWallet, KeePassXC), or keep the value in a file"
+        raise _unreadable(credential, "no keyring answers on this user's session bus", remedy)
+    if done.returncode:
+        entry = shlex.join(words)
+        remedy = f"unlock the keyring, or put it there: secret-tool store --label={credential.name} {entry}"
+        raise _unreadable(credential, f"the keyring has no entry {entry} that is unlocked", remedy)
+    return done.stdout[: MAX_SECRET + 1].decode("utf-8", "replace")
+
+
+def _output_of(argv: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": os.path.expanduser("~"), **session_environment()}
+    return subprocess.run(
+        argv, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+    )
+
+
+def session_environment() -> dict[str, str]:
+    """Where this user's session bus is: at its fixed place, since a supervisor that a client started has no environment.
+
+    One that a person started (``ringfence serve``) may also know another place, and that counts where there is none here.
+    """
+    folder = f"{RUN_USER}/{os.getuid()}"
+    found = {}
+    try:
+        info = os.lstat(folder)
+        own = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not stat.S_IMODE(info.st_mode) & 0o077
+        if own and stat.S_ISSOCK(os.lstat(f"{folder}/bus").st_mode):
+            found = {"XDG_RUNTIME_DIR": folder, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={folder}/bus"}
+    except OSError:
+        found = {}
+    told = {name: os.environ[name] for name in ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR") if name in os.environ}
+    return found or told
 
 
 def _bad(what: str, where: str) -> RingfenceError:
@@ -158,10 +215,10 @@ def _bad(what: str, where: str) -> RingfenceError:
     )
 
 
-def _unreadable(credential: Credential, what: str) -> RingfenceError:
+def _unreadable(credential: Credential, what: str, remedy: str = "") -> RingfenceError:
     return RingfenceError(
         "credential-unreadable",
         f"the credential {credential.name!r} could not be read: {what}",
         where=credential.source.file or " ".join(credential.source.command[:1]) or "keyring",
-        remedy="make it readable for you alone, then start the mission again",
+        remedy=remedy or "make it readable for you alone, then start the mission again",
     )

@@ -137,7 +137,8 @@ class Exchange:
         for at in range(WINDOW, len(body or b""), WINDOW):
             await self.session.ask_request(head, body=_window(body, at))
         if name and not verdict.secret:
-            raise RefusedError("egress/no-credential", "the credential for this request could not be had", "http")
+            because = verdict.without or "the credential for this request could not be had"
+            raise RefusedError("egress/no-credential", because, "http")
         return verdict.secret
 
     async def _whole_body(self, head: http1.Head, data: bytes) -> tuple[bytes | None, bytes]:
