@@ -32,8 +32,8 @@ def controls_of(plan: BoxPlan) -> tuple[Control, ...]:
     return tuple(controls)
 
 
-def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool) -> tuple[Control, ...]:
-    """The controls that a host may lack: how limits were held, which Landlock, whether refused tries were logged."""
+def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool, unseen: str) -> tuple[Control, ...]:
+    """The controls that a host may lack: how limits were held, which Landlock, which refused tries were logged."""
     found = []
     polled = limits == "polling"
     found.append(
@@ -52,6 +52,9 @@ def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool) -> t
     detail = "" if logged else "this kernel has no nf_tables for us: refused tries are unseen"
     state = ControlState.ENFORCED if logged else ControlState.DOWNGRADED
     found.append(Control(name="egress-log", state=state, detail=detail or plan.network))
+    state = ControlState.DOWNGRADED if unseen else ControlState.ENFORCED
+    detail = f"unseen: {unseen}" if unseen else "tries on what the box's view leaves out are recorded"
+    found.append(Control(name="hidden-path log", state=state, detail=detail))
     return tuple(found)
 
 

@@ -219,7 +219,10 @@ class Box:
         return Execution(
             call_id=self.plan.call_id,
             level=self.plan.required,
-            controls=(*self._controls, *controls_in(self.plan, end["groups"], end["landlock"], logged=end["logged"])),
+            controls=(
+                *self._controls,
+                *controls_in(self.plan, end["groups"], end["landlock"], logged=end["logged"], unseen=end["unseen"]),
+            ),
             exit=end["exit"],
             signal=end["signal"],
             ended_by=end["ended_by"],

@@ -16,6 +16,8 @@ import sys
 from typing import Any, NoReturn
 
 from ringfence.sandbox.inner import kernel, landlock, network, seccomp
+from ringfence.sandbox.inner.root import Root
+from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.view import View, ViewError
 
 CHANNEL, WATCHER = 3, 4
@@ -63,8 +65,9 @@ def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: 
         _leave_keyring()
         network.begin()
         socket.sethostname("box")
+        root = Root()
         order = _wait_for_order(box)
-        _run(order, box)
+        _run(order, box, root)
     except ViewError as fault:
         _say(box, ("failed", fault.step, fault.number))
     except Stop as fault:
@@ -93,10 +96,11 @@ def _wait_for_order(box: socket.socket) -> dict[str, Any]:
     return order
 
 
-def _run(order: dict[str, Any], box: socket.socket) -> None:
+def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
     user, mapped = order["user"], order["map_user"]
     _say_network(box, network.prepare(order))
-    View(order, user=user, idmap=order["idmap"]).build()
+    view = View(order, user=user, idmap=order["idmap"], base=root, serve=lambda made: _say_root(box, root, made))
+    view.build()
     if order["idmap"] >= 0:
         os.close(order["idmap"])
     # With a network, somebody answers on it when this arrives; the launcher's end gone means: end.
@@ -123,8 +127,10 @@ def _run(order: dict[str, Any], box: socket.socket) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     listener = seccomp.install(order["filter"])
-    _say(box, ("sealed", watches, abi), [listener])
-    os.close(listener)
+    held = [listener, *view.held()]
+    _say(box, ("sealed", watches, abi, ", ".join(view.unseen)), held)
+    for descriptor in held:
+        os.close(descriptor)
     _live(order, box)
 
 
@@ -220,7 +226,8 @@ def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> list[
     for path, content, mode, kind in late:
         try:
             if not os.path.lexists(path):
-                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                if not os.path.isdir(os.path.dirname(path)):
+                    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
                 file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
                 os.write(file, content)
                 os.close(file)
@@ -276,6 +283,13 @@ def _say_network(box: socket.socket, sockets: dict[str, socket.socket]) -> None:
     _say(box, ("network", list(sockets)), [end.fileno() for end in sockets.values()])
     for end in sockets.values():
         end.close()
+
+
+def _say_root(box: socket.socket, root: Root, made: list[Entry]) -> None:
+    """Hand out the end at which the root's requests come, before the first one, and keep none."""
+    _say(box, ("root", made), [root.device])
+    os.close(root.device)
+    root.device = -1
 
 
 def _say(box: socket.socket | None, message: tuple[Any, ...], descriptors: list[int] | None = None) -> None:

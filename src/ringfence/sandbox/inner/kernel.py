@@ -40,6 +40,7 @@ _BOTH = {
     "fsmount": 432,
     "mount_setattr": 442,
     "close_range": 436,
+    "openat2": 437,
     "landlock_create_ruleset": 444,
     "landlock_add_rule": 445,
     "landlock_restrict_self": 446,
@@ -52,6 +53,7 @@ _NUMBERS = {
         "capset": 126,
         "process_vm_readv": 310,
         "keyctl": 250,
+        "getdents64": 217,
         **_BOTH,
     },
     "aarch64": {
@@ -61,6 +63,7 @@ _NUMBERS = {
         "capset": 91,
         "process_vm_readv": 270,
         "keyctl": 219,
+        "getdents64": 61,
         **_BOTH,
     },
 }
@@ -125,6 +128,8 @@ fsopen = _system_call("fsopen", _str, _long)
 fsconfig = _system_call("fsconfig", _long, _long, _str, _str, _long)
 fsmount = _system_call("fsmount", _long, _long, _long)
 mount_setattr = _system_call("mount_setattr", _long, _str, _long, ctypes.POINTER(MountAttr), _long)
+openat2 = _system_call("openat2", _long, _str, _str, _long)
+getdents64 = _system_call("getdents64", _long, _ptr, _long)
 close_range = _system_call("close_range", _long, _long, _long)
 pivot_root = _system_call("pivot_root", _str, _str)
 seccomp = _system_call("seccomp", _long, _long, _ptr)

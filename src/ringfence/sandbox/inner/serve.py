@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
+from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.groups import POLLING, Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
 from ringfence.sandbox.inner.spare import Spare
@@ -28,6 +29,7 @@ class Launcher:
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
+        self.closer = Closer()
         self.loop = Loop()
         self.wards: set[Ward] = set()
         self.maps: dict[tuple[int, int, int, int], int] = {}
@@ -73,6 +75,7 @@ class Launcher:
                     streams,
                     spare=spare,
                     decoys=self.decoys,
+                    closer=self.closer,
                     gone=self.wards.discard,
                     on_start=self._refill,
                 )
@@ -106,6 +109,7 @@ class Launcher:
         if self.spare is not None:
             self.spare.drop()
         self.hierarchies.close()
+        self.closer.close()
 
     def _map(self, order: dict[str, Any]) -> int:
         if order["map_user"] or order["owner"] is None:

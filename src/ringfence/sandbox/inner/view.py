@@ -6,9 +6,9 @@ meanwhile, and no path of the host is resolved once the new root stands.
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner import kernel, root, skeleton
 
 BASE = b"/tmp"
 PLAIN = kernel.MS_NOSUID | kernel.MS_NODEV
@@ -20,6 +20,15 @@ LINKS = (
     (b"stderr", b"/proc/self/fd/2"),
     (b"ptmx", b"pts/ptmx"),
 )
+
+DEVICE_STEPS = (
+    *(("ro", b"/dev/" + name) for name in DEVICES),
+    *(("link", b"/dev/" + name, target) for name, target in LINKS),
+    ("tmpfs", b"/dev/pts"),
+)
+"""What ``_devices`` makes, as steps, for the skeleton."""
+LAYERED = (b"/etc", b"/run")
+"""Folders with content of their own below which the skeleton is asked last; the kernel remembers what it answered."""
 
 Step = tuple[bytes, ...]
 
@@ -34,14 +43,30 @@ class ViewError(Exception):
 
 
 class View:
-    """Builds one box's root. ``user`` is the box's uid and gid as seen inside; ``idmap`` a user namespace or -1."""
+    """Builds one box's root. ``user`` is the box's uid and gid as seen inside; ``idmap`` a user namespace or -1.
 
-    def __init__(self, order: dict[str, object], *, user: tuple[int, int], idmap: int) -> None:
+    ``serve`` is called with the root's folders when somebody must answer for them. ``unseen`` says afterwards where
+    tries on what is not in view go unseen.
+    """
+
+    def __init__(
+        self,
+        order: dict[str, object],
+        *,
+        user: tuple[int, int],
+        idmap: int,
+        base: root.Root,
+        serve: Callable[[list[skeleton.Entry]], None],
+    ) -> None:
         self.steps: Sequence[tuple] = order["steps"]  # type: ignore[type-arg, assignment]
         self.user = user
         self.idmap = idmap
+        self.root, self.serve = base, serve
         self.made: set[bytes] = {b""}
         self.trees: dict[int, int] = {}
+        self.layers: dict[bytes, int] = {}
+        self.unseen: list[str] = []
+        self.served = False
 
     def build(self) -> None:
         """Make the new root and enter it. Raises ViewError; the mount namespace is then fit only to be left."""
@@ -50,20 +75,57 @@ class View:
             if step[0] in {"ro", "rw", "dev", "overlay"}:
                 self.trees[index] = self._open(step)
         devices = [kernel.clone_tree(b"/dev/" + name, recursive=False) for name in DEVICES]
-        self._try("make the root", kernel.mount, b"tmpfs", BASE, b"tmpfs", PLAIN, b"mode=0755,size=32m")
+        self._root()
         for index, step in enumerate(self.steps):
             try:
                 self._carry_out(index, step)
             except OSError as cause:
                 raise ViewError(f"{step[0]} {os.fsdecode(step[1])}", cause) from cause
         self._devices(devices)
-        self._try(
-            "close the root", kernel.set_attributes, kernel.AT_FDCWD, kernel.ATTR_RDONLY, path=BASE, recursive=False
-        )
+        if self.root.mount < 0:
+            self._try(
+                "close the root", kernel.set_attributes, kernel.AT_FDCWD, kernel.ATTR_RDONLY, path=BASE, recursive=False
+            )
         os.chdir(BASE)
         self._try("enter the root", kernel.pivot_root, b".", b".")
         self._try("leave the old root", kernel.umount2, b".", kernel.MNT_DETACH)
         os.chdir("/")
+
+    def held(self) -> list[int]:
+        """For the launcher: the box's /proc, by which it finds who asked, and the mounts that it lets go of later.
+
+        The last one who lets go of a file system waits for the kernel, and a box should not end later for that.
+        """
+        if not self.served:
+            return []
+        return [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in (b"/proc", b"/", *LAYERED)]
+
+    def _root(self) -> None:
+        """A skeleton that somebody answers for, or a small tmpfs in which every folder is made."""
+        made = None
+        if self.root.mount >= 0:
+            made = skeleton.entries((*self.steps, *DEVICE_STEPS), self._is_folder)
+            if made is None:
+                self.root.leave()
+                self.root.why = "the plan puts a file where nothing is mounted"
+        if made is None:
+            self.unseen = [self.root.why]
+            self._try("make the root", kernel.mount, b"tmpfs", BASE, b"tmpfs", PLAIN, b"mode=0755,size=32m")
+            return
+        for path in LAYERED:
+            in_view = next((os.listdir(step[2]) for step in self.steps if step[:2] == ("ro", path)), [])
+            made = [(*entry[:3], in_view) if entry[0] == path else entry for entry in made]
+        self.serve(made)
+        self.served = True
+        self._try(
+            "make the root", kernel.move_mount, self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY
+        )
+        self.root.mounted()
+        self._try("read the root", root.learn, BASE, made)
+        self.made.update(entry[0] for entry in made)
+
+    def _is_folder(self, number: int) -> bool:
+        return number in self.trees and stat.S_ISDIR(os.fstat(self.trees[number]).st_mode)
 
     def _try(self, what: str, function: object, *arguments: object, **named: object) -> None:
         try:
@@ -75,6 +137,8 @@ class View:
         try:
             if step[0] == "overlay":
                 return self._overlay(*step[2:])
+            if step[1] in LAYERED and self.root.mount >= 0:
+                self.layers[step[1]] = os.open(step[2], os.O_PATH | os.O_DIRECTORY)
             tree = kernel.clone_tree(step[2])
             flags = kernel.ATTR_NOSUID | kernel.ATTR_NODEV
             if step[0] == "ro":
@@ -114,37 +178,33 @@ class View:
         return with_covered
 
     @staticmethod
-    def _mount_overlay(parts: list[bytes]) -> int:
-        *lowers, upper, work = parts
+    def _mount_overlay(parts: list[bytes], *, writable: bool = True) -> int:
+        lowers = parts[:-2] if writable else parts
+        above = zip((b"upperdir", b"workdir"), parts[-2:], strict=True) if writable else ()
         context = kernel.fsopen(b"overlay", 1)
-        for key, value in (
-            (b"source", b"ringfence"),
-            (b"lowerdir", b":".join(lowers)),
-            (b"upperdir", upper),
-            (b"workdir", work),
-        ):
+        for key, value in ((b"source", b"ringfence"), (b"lowerdir", b":".join(lowers)), *above):
             kernel.fsconfig(context, kernel.FSCONFIG_STRING, key, value, 0)
         kernel.fsconfig(context, kernel.FSCONFIG_FLAG, b"userxattr", None, 0)
         kernel.fsconfig(context, kernel.FSCONFIG_CREATE, None, None, 0)
-        tree = kernel.fsmount(context, 1, kernel.ATTR_NOSUID | kernel.ATTR_NODEV)
+        flags = kernel.ATTR_NOSUID | kernel.ATTR_NODEV | (0 if writable else kernel.ATTR_RDONLY)
+        tree = kernel.fsmount(context, 1, flags)
         os.close(context)
         return tree
 
     def _carry_out(self, index: int, step: tuple) -> None:  # type: ignore[type-arg]
         kind, target = step[0], step[1]
         place = BASE + target
-        if kind == "dir":
+        if kind in {"ro", "tmpfs"} and target in LAYERED and target in self.made:
+            self._layered(index, step)
+        elif kind == "dir":
             self._folder(target, step[2])
         elif kind == "link":
-            self._folder(os.path.dirname(target))
-            os.symlink(step[2], place)
+            self._link(target, step[2])
         elif kind == "file":
             self._file(target, step[2], step[3], owned=step[4])
         elif kind == "tmpfs":
             self._folder(target)
-            uid, gid = self.user
-            options = b"mode=%o,size=%d,uid=%d,gid=%d" % (step[2], step[3], uid, gid)
-            kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN, options)
+            self._tmpfs(place, step)
         elif kind == "proc":
             self._folder(target)
             kernel.mount(b"proc", place, b"proc", PLAIN | kernel.MS_NOEXEC, None)
@@ -157,6 +217,42 @@ class View:
             kernel.attach(tree, place)
         else:
             raise OSError(22, f"unknown step {kind}")
+
+    def _tmpfs(self, place: bytes, step: tuple) -> None:  # type: ignore[type-arg]
+        options = b"mode=%o,size=%d,uid=%d,gid=%d" % (step[2], step[3], *self.user)
+        kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN, options)
+
+    def _layered(self, index: int, step: tuple) -> None:  # type: ignore[type-arg]
+        """A folder with content of its own over the skeleton's; where no overlay can be made, the content alone."""
+        place = BASE + step[1]
+        parts = [os.open(place, os.O_PATH | os.O_DIRECTORY)]
+        if step[0] == "tmpfs":
+            self._tmpfs(place, step)
+            for name in (b"/own", b"/work"):
+                os.mkdir(place + name, step[2])
+                parts.append(os.open(place + name, os.O_PATH | os.O_DIRECTORY))
+            if self.user[0] != os.geteuid():
+                os.chown(place + b"/own", *self.user)
+        else:
+            parts.insert(0, self.layers[step[1]])
+        try:
+            tree = self._mount_overlay([b"/proc/self/fd/%d" % part for part in parts], writable=step[0] == "tmpfs")
+        except OSError as fault:
+            self.unseen.append(f"{os.fsdecode(step[1])}: {fault.strerror}")
+            if step[0] == "tmpfs":
+                os.rmdir(place + b"/own")
+                os.rmdir(place + b"/work")
+            else:
+                kernel.attach(self.trees.pop(index), place)
+        else:
+            kernel.attach(tree, place)
+        for part in parts:
+            os.close(part)
+
+    def _link(self, target: bytes, to: bytes) -> None:
+        if target not in self.made:
+            self._folder(os.path.dirname(target))
+            os.symlink(to, BASE + target)
 
     def _folder(self, path: bytes, mode: int = 0o755) -> None:
         if path in self.made or path == b"/":
@@ -172,6 +268,8 @@ class View:
         self.made.add(path)
 
     def _file(self, target: bytes, content: bytes, mode: int, *, owned: bool) -> None:
+        if target in self.made:
+            return
         self._folder(os.path.dirname(target))
         file = os.open(BASE + target, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         if content:
@@ -187,7 +285,7 @@ class View:
             self._file(b"/dev/" + name, b"", 0o666, owned=False)
             kernel.attach(tree, BASE + b"/dev/" + name)
         for name, target in LINKS:
-            os.symlink(target, BASE + b"/dev/" + name)
+            self._link(b"/dev/" + name, target)
         self._folder(b"/dev/pts")
         options = b"newinstance,ptmxmode=0666,mode=0620"
         self._try(

@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.disk import DiskWatch
+from ringfence.sandbox.inner.hidden import Hidden
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
@@ -39,6 +41,7 @@ class Ward:
         *,
         spare: Spare,
         decoys: Decoys,
+        closer: Closer,
         gone: Callable[["Ward"], None],
         on_start: Callable[[], None],
     ) -> None:
@@ -48,9 +51,11 @@ class Ward:
         self.inbox = bytearray()
         self.record = Record()
         self.calls: Calls | None = None
-        self.decoys = decoys
+        self.decoys, self.closer = decoys, closer
         self.on_start = on_start
         self.refusals: Refusals | None = None
+        self.hidden: Hidden | None = None
+        self.unseen = ""
         self.logged = False
         self.output: Output | None = None
         self.terminal: Terminal | None = None
@@ -123,7 +128,11 @@ class Ward:
             case "sealed":
                 self.calls = Calls(self.loop, descriptors[0], self.record, list(self.order["argv"]))
                 self.decoys.add(message[1], self._touched)
-                self.abi = message[2]
+                self.abi, self.unseen = message[2], message[3]
+                if self.hidden is not None:
+                    self.hidden.hold(descriptors[1], descriptors[2:])
+            case "root":
+                self.hidden = Hidden(self.loop, descriptors[0], message[1], self.record)
             case "network":
                 self._network(message[1], descriptors)
             case "terminal":
@@ -286,6 +295,8 @@ class Ward:
         for seen in (self.calls, self.refusals):
             if seen is not None:
                 seen.drain()
+        if self.hidden is not None:
+            self.hidden.drop()
         if self.terminal is not None:
             self.terminal.close()
         self.duration = time.monotonic() - self.begun
@@ -332,6 +343,8 @@ class Ward:
         for seen in (self.calls, self.refusals):
             if seen is not None:
                 seen.close()
+        if self.hidden is not None:
+            self.closer.take(self.hidden.close())
         self.groups.remove()
         self.disk.close()
         if self.output is not None:
@@ -356,6 +369,7 @@ class Ward:
             "seen": capped.seen if capped else [0, 0], "dropped": sum(capped.dropped) if capped else 0,
             "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
             "unrecorded": self.record.dropped, "groups": self.groups.kind, "landlock": self.abi, "logged": self.logged,
+            "unseen": self.unseen,
             "cpu": int((self.usage.ru_utime + self.usage.ru_stime) * 1000),
         })  # fmt: skip
         self.teller.close_when_written()

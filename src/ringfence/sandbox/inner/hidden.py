@@ -1,0 +1,214 @@
+"""Serves the skeleton of one box's root, and records tries on what the host has and the box's view has not.
+
+What the kernel asks is answered at once, in the launcher's loop. What was asked for below the first missing folder is
+read from the memory of the caller, which it could change meanwhile: that part is a record, never the wall.
+"""
+
+import errno
+import os
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterable
+
+from ringfence.sandbox.inner import fuse, kernel
+from ringfence.sandbox.inner.loop import READ, Loop
+from ringfence.sandbox.inner.skeleton import Entry, Skeleton
+from ringfence.sandbox.inner.watch import Record
+
+KIND = "hidden-path"
+ROUNDS = 64
+"""Requests answered per turn of the loop; other boxes have theirs in between."""
+MANY_TRIES = 4096
+"""Tries on one name that are told one by one; then the kernel is told to remember that it is not there."""
+MANY_READS, MANY_WHOLE = 256, 64
+"""How often a caller's memory is read, and how many different whole paths are kept, in one box."""
+PATH_BYTES, ARGUMENTS = 1024, 5
+PAGE = 4096
+NOT_TOLD = frozenset({b"/sys", b"/selinux", b"/etc/selinux", b"/run/systemd", b"/run/nscd"})
+"""Where the C library, git and language runtimes look at every start."""
+RESOLVE = 1 | 2 | 4 | 8
+"""openat2: no other file system, no magic links, no links, nothing above."""
+
+
+def on_host(folder: bytes, name: bytes) -> int:
+    """Mode and kind of what the host has under this name, 0 for nothing.
+
+    Follows nothing, opens nothing, triggers no mount, waits for no server: a mount point counts as a closed folder.
+    """
+    try:
+        above = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return _mode(above, name)
+    except OSError as fault:
+        return stat.S_IFDIR if fault.errno == errno.EXDEV else 0
+    finally:
+        os.close(above)
+
+
+def _mode(above: int, name: bytes) -> int:
+    how = struct.pack("=QQQ", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, RESOLVE)
+    try:
+        found = kernel.openat2(above, name, how, len(how))
+    except OSError as fault:
+        if fault.errno in {errno.ENOSYS, errno.EPERM}:  # a container's filter that does not know the call
+            return os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
+        raise
+    try:
+        return os.fstat(found).st_mode
+    finally:
+        os.close(found)
+
+
+class Hidden:
+    """The FUSE connection of one box."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        device: int,
+        made: Iterable[Entry],
+        record: Record,
+        *,
+        host: Callable[[bytes, bytes], int] = on_host,
+    ) -> None:
+        self.loop, self.device, self.record, self.host = loop, device, record, host
+        self.skeleton = Skeleton(
+            made, owner=(os.geteuid(), os.getegid()), seconds=int(time.time()), missing=self._missing
+        )
+        self.buffer = bytearray(fuse.BUFFER)
+        self.processes = -1
+        self.mounts: list[int] = []
+        self.tries: dict[bytes, int] = {}
+        self.whole: set[bytes] = set()
+        self.reads = 0
+        os.set_blocking(device, False)
+        loop.watch(device, READ, self._ready)
+
+    def hold(self, processes: int, mounts: list[int]) -> None:
+        """``processes``: the box's own /proc, through which a caller is found. ``mounts`` are kept until the end."""
+        self.processes, self.mounts = processes, mounts
+
+    def _ready(self, _events: int) -> None:
+        for _round in range(ROUNDS):
+            try:
+                count = os.readv(self.device, [self.buffer])
+            except BlockingIOError:
+                return
+            except OSError as fault:
+                if fault.errno in {errno.ENOENT, errno.EINTR}:
+                    continue  # who asked has died meanwhile
+                self.drop()  # the box's root is gone
+                return
+            answer = self.skeleton.answer(bytes(self.buffer[:count]))
+            if answer is not None:
+                self._write(answer)
+
+    def _write(self, answer: bytes) -> None:
+        try:
+            os.write(self.device, answer)
+        except OSError:
+            return  # who asked has died meanwhile
+
+    def _missing(self, folder: bytes, name: bytes, pid: int) -> bool:
+        path = folder.rstrip(b"/") + b"/" + name
+        if path in NOT_TOLD:
+            return False
+        mode = self.host(folder, name)
+        if not mode or (folder == b"/etc" and _settings(mode)):
+            return False
+        tries = self.tries[path] = self.tries.get(path, 0) + 1
+        if tries > MANY_TRIES:
+            self.record.add(KIND, f"{text(path)}, and no longer counted")
+            return False
+        self.record.add(KIND, text(self._asked(path, name, pid)))
+        return True
+
+    def _asked(self, path: bytes, name: bytes, pid: int) -> bytes:
+        """The whole path that was asked for where it can be told, else as far as it was followed."""
+        if self.processes < 0 or self.reads >= MANY_READS:
+            return path
+        self.reads += 1
+        whole = path + rest_of(arguments_of(self.processes, pid), name)
+        if whole not in self.whole and len(self.whole) >= MANY_WHOLE:
+            return path
+        self.whole.add(whole)
+        return whole
+
+    def drop(self) -> None:
+        """Serve no more: every request that waits or comes is refused by the kernel."""
+        if self.device >= 0:
+            self.loop.forget(self.device)
+            os.close(self.device)
+            self.device = -1
+
+    def close(self) -> list[int]:
+        """Serve no more; gives what is still to be closed, for which the kernel may take its time."""
+        self.drop()
+        left = [*self.mounts, *([self.processes] if self.processes >= 0 else [])]
+        self.processes, self.mounts = -1, []
+        return left
+
+
+def _settings(mode: int) -> bool:
+    """A file that everybody may read: half of all programs look for theirs below /etc, and nothing in it is secret."""
+    return stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and bool(mode & 0o004))
+
+
+def arguments_of(processes: int, pid: int) -> list[bytes]:
+    """What the arguments of the system call that this process waits in point at; empty where that cannot be read."""
+    try:
+        words = _read(processes, b"%d/syscall" % pid, 256).split()
+        memory = os.open(b"%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC, dir_fd=processes)
+    except OSError:
+        return []
+    try:
+        return [_pointed(memory, int(word, 16)) for word in words[1 : 1 + ARGUMENTS] if word.startswith(b"0x")]
+    except ValueError:
+        return []
+    finally:
+        os.close(memory)
+
+
+def _read(processes: int, path: bytes, size: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=processes)
+    try:
+        return os.read(file, size)
+    finally:
+        os.close(file)
+
+
+def _pointed(memory: int, address: int) -> bytes:
+    if not PAGE <= address < 1 << 62:
+        return b""
+    try:
+        return os.pread(memory, PATH_BYTES, address)
+    except OSError:
+        return b""
+
+
+def rest_of(places: Iterable[bytes], name: bytes) -> bytes:
+    """What follows ``name`` in the path that one of these places holds, with its slash; empty when there is no more.
+
+    >>> rest_of([b"../other/notes.txt" + bytes(3)], b"other")
+    b'/notes.txt'
+    """
+    for place in places:
+        # The address of a socket has two bytes of family before its path.
+        for start in (0, 2):
+            parts = place[start:].partition(b"\0")[0].split(b"/")
+            if name in parts:
+                rest = [part for part in parts[parts.index(name) + 1 :] if part not in {b"", b"."}]
+                return b"".join(b"/" + part for part in rest)
+    return b""
+
+
+def text(path: bytes) -> str:
+    """A path as it is recorded: readable, and nothing in it can be taken for more than a path."""
+    word = path.decode("utf-8", "backslashreplace")
+    return word if word.isprintable() and " " not in word else ascii(word)
+
+
+__all__ = ["KIND", "Hidden", "on_host"]

@@ -1,0 +1,79 @@
+"""The root that a box's view is built on: a skeleton answered by the launcher, or where that cannot be, a small tmpfs.
+
+The device and the mount are made before the order comes. The device's other end goes to the launcher, so a box never
+holds it; the mount is read-only, without device nodes and set-uid from its first moment.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+
+from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.skeleton import Entry
+
+DEVICE = b"/dev/fuse"
+OPTIONS = ((b"source", b"ringfence"), (b"rootmode", b"40755"))
+FLAGS = (b"allow_other", b"default_permissions")
+"""Any user of the box, judged by the modes shown: the kernel then asks for no permission."""
+SEALED = kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV
+LISTING = 32768
+
+
+class Root:
+    """A mount not attached yet and the device behind it; ``why`` says why there is none."""
+
+    def __init__(self) -> None:
+        self.mount = self.device = -1
+        self.why = ""
+        try:
+            self.device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
+            self.mount = mount(self.device)
+        except OSError as fault:
+            self.why = f"{os.fsdecode(DEVICE)}: {errno.errorcode.get(fault.errno or 0, fault.errno)}"
+            self.leave()
+
+    def mounted(self) -> None:
+        """The mount stands: its descriptor is not needed any more."""
+        os.close(self.mount)
+        self.mount = -1
+
+    def leave(self) -> None:
+        """Do without."""
+        for descriptor in (self.device, self.mount):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.device = self.mount = -1
+
+
+def mount(device: int) -> int:
+    """A detached mount of a file system whose requests are read from ``device``. Raises OSError."""
+    context = kernel.fsopen(b"fuse", 1)
+    try:
+        for key, value in (
+            *OPTIONS,
+            (b"fd", b"%d" % device),
+            (b"user_id", b"%d" % os.geteuid()),
+            (b"group_id", b"%d" % os.getegid()),
+        ):
+            kernel.fsconfig(context, kernel.FSCONFIG_STRING, key, value, 0)
+        for flag in FLAGS:
+            kernel.fsconfig(context, kernel.FSCONFIG_FLAG, flag, None, 0)
+        kernel.fsconfig(context, kernel.FSCONFIG_CREATE, None, None, 0)
+        return kernel.fsmount(context, 1, SEALED)
+    finally:
+        os.close(context)
+
+
+def learn(base: bytes, made: list[Entry]) -> None:
+    """Have the kernel read every folder that holds more than one name: one request instead of one for each name."""
+    names: dict[bytes, int] = {}
+    for path, *_rest in made:
+        names[os.path.dirname(path)] = names.get(os.path.dirname(path), 0) + 1
+    buffer = ctypes.create_string_buffer(LISTING)
+    for folder, count in names.items():
+        if count > 1:
+            file = os.open(base + folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            with contextlib.suppress(OSError):
+                kernel.getdents64(file, ctypes.addressof(buffer), LISTING)
+            os.close(file)

@@ -1,0 +1,163 @@
+"""The folders of a box's root that only hold mount points, as a tree, and every answer about them. Pure.
+
+What is mounted lies on top of it, so the kernel asks for what is in view once and for what is not at every try; who
+answers can tell which tries were on something that is hidden. It is an observer: the view holds without it.
+"""
+
+import errno
+import posixpath
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringfence.sandbox.inner import fuse
+
+ROOT = 1
+FOLDER, PLACE = stat.S_IFDIR | 0o755, stat.S_IFREG
+"""A place is a file of mode 0 that something is mounted on; nothing can be read from it."""
+MADE_FOLDERS = frozenset({"tmpfs", "proc", "overlay"})
+LINK = stat.S_IFLNK | 0o777
+
+Entry = tuple[bytes, int, bytes, list[bytes]]
+"""Path, mode with its kind, target of a link, names that are in view though not listed here."""
+Missing = Callable[[bytes, bytes, int], bool]
+"""Folder, name, process: whether the next try is to be told too."""
+
+QUIET = frozenset({
+    fuse.FORGET, fuse.BATCH_FORGET, fuse.INTERRUPT,
+})  # fmt: skip
+"""Requests that get no answer."""
+CHANGES = frozenset({
+    fuse.SETATTR, fuse.SYMLINK, fuse.MKNOD, fuse.MKDIR, fuse.UNLINK, fuse.RMDIR, fuse.RENAME, fuse.LINK, fuse.CREATE,
+    fuse.RENAME2, fuse.TMPFILE, fuse.WRITE,
+})  # fmt: skip
+
+
+def entries(steps: Iterable[Sequence[Any]], is_folder: Callable[[int], bool]) -> list[Entry] | None:
+    """What the steps of an order need of the root, folders before what is in them.
+
+    ``is_folder``: whether the thing mounted by the step of this number is one. None when a step wants a file with
+    content where only the skeleton is: then the root must be a file system that can hold it.
+    """
+    made: dict[bytes, Entry] = {}
+    covered: tuple[bytes, ...] = ()
+    for number, step in enumerate(steps):
+        kind, target = step[0], step[1]
+        if target.startswith(covered):
+            continue
+        if kind == "file":
+            return None
+        _folders(made, target[: target.rindex(b"/")])
+        if kind == "dir":
+            made.setdefault(target, (target, stat.S_IFDIR | step[2], b"", []))
+        elif kind == "link":
+            made[target] = (target, LINK, step[2], [])
+        else:
+            mode = FOLDER if kind in MADE_FOLDERS or is_folder(number) else PLACE
+            made.setdefault(target, (target, mode, b"", []))
+            covered = (*covered, target + b"/")
+    return list(made.values())
+
+
+def _folders(made: dict[bytes, Entry], path: bytes) -> None:
+    if path and path not in made:
+        _folders(made, path[: path.rindex(b"/")])
+        made[path] = (path, FOLDER, b"", [])
+
+
+@dataclass(slots=True)
+class Node:
+    """One folder, link or place."""
+
+    path: bytes
+    mode: int
+    parent: int
+    target: bytes = b""
+    names: dict[bytes, int] = field(default_factory=dict)
+    in_view: frozenset[bytes] = frozenset()
+    attr: bytes = b""
+
+
+class Skeleton:
+    """The tree, and the answer to each request on it. Node numbers are inode numbers."""
+
+    def __init__(self, made: Iterable[Entry], *, owner: tuple[int, int], seconds: int, missing: Missing) -> None:
+        self.missing = missing
+        self.nodes: dict[int, Node] = {ROOT: Node(b"/", FOLDER, ROOT)}
+        numbers = {b"/": ROOT}
+        for path, mode, target, in_view in made:
+            folder, name = posixpath.split(path)
+            number = len(self.nodes) + 1
+            numbers[path] = number
+            parent = numbers[folder]
+            self.nodes[number] = Node(path, mode, parent, target, in_view=frozenset(in_view))
+            self.nodes[parent].names[name] = number
+        for number, node in self.nodes.items():
+            below = sum(stat.S_ISDIR(self.nodes[one].mode) for one in node.names.values())
+            links = 2 + below if stat.S_ISDIR(node.mode) else 1
+            node.attr = fuse.attributes(
+                number, node.mode, size=len(node.target), links=links, owner=owner, seconds=seconds
+            )
+
+    def answer(self, data: bytes) -> bytes | None:
+        """What to write for what was read; None when the kernel waits for nothing. Never raises."""
+        request = fuse.parse(data)
+        if request is None or request.operation in QUIET:
+            return None
+        return fuse.reply(request.unique, self._answer(request))
+
+    def _answer(self, request: fuse.Request) -> bytes | int:
+        operation, node = request.operation, self.nodes.get(request.node)
+        if operation == fuse.INIT:
+            return fuse.accept(request.body) or errno.EPROTO
+        if operation == fuse.DESTROY:
+            return b""
+        if node is None:
+            return errno.ESTALE
+        if operation == fuse.LOOKUP:
+            return self._look_up(node, request)
+        if operation == fuse.GETATTR:
+            return fuse.attribute_answer(node.attr)
+        if operation == fuse.READLINK:
+            return node.target or errno.EINVAL
+        if operation in {fuse.READDIR, fuse.READDIRPLUS}:
+            return self._list(request.node, node, request)
+        if operation == fuse.STATFS:
+            return fuse.STATISTICS
+        if operation in {fuse.OPEN, fuse.READ}:
+            return errno.EACCES
+        # "Not implemented" to OPENDIR and RELEASEDIR is how the kernel learns that it need not ask.
+        return errno.EROFS if operation in CHANGES else errno.ENOSYS
+
+    def _look_up(self, node: Node, request: fuse.Request) -> bytes | int:
+        name = fuse.name_in(request.body)
+        if name is None:
+            return errno.EINVAL
+        if not stat.S_ISDIR(node.mode):
+            return errno.ENOTDIR
+        number = node.names.get(name)
+        if number is not None:
+            return fuse.entry(number, self.nodes[number].attr)
+        if name not in node.in_view and self.missing(node.path, name, request.pid):
+            return errno.ENOENT
+        return fuse.ABSENT
+
+    def _list(self, number: int, node: Node, request: fuse.Request) -> bytes | int:
+        asked = fuse.reading(request.body)
+        if asked is None:
+            return errno.EINVAL
+        if not stat.S_ISDIR(node.mode):
+            return errno.ENOTDIR
+        offset, room = asked
+        lines = [(b".", number), (b"..", node.parent), *node.names.items()]
+        data = bytearray()
+        for position, (name, which) in enumerate(lines[offset:], offset + 1):
+            one, plus = self.nodes[which], b""
+            if request.operation == fuse.READDIRPLUS:
+                plus = fuse.entry(which, one.attr) if position > 2 else fuse.NO_ENTRY
+            line = fuse.listed(name, which, one.mode, position, plus)
+            if len(data) + len(line) > room:
+                break
+            data += line
+        return bytes(data)
