@@ -6,6 +6,7 @@ import posixpath
 from ringfence.model.box import BoxPlan, Control, ControlState
 from ringfence.model.errors import BoxError
 
+HIDDEN_LOG = "hidden-path log"
 FULL_LANDLOCK = 6
 """The ABI that confines signals and abstract sockets too."""
 ALWAYS = (
@@ -54,7 +55,7 @@ def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool, unse
     found.append(Control(name="egress-log", state=state, detail=detail or plan.network))
     state = ControlState.DOWNGRADED if unseen else ControlState.ENFORCED
     detail = f"unseen: {unseen}" if unseen else "tries on what the box's view leaves out are recorded"
-    found.append(Control(name="hidden-path log", state=state, detail=detail))
+    found.append(Control(name=HIDDEN_LOG, state=state, detail=detail))
     return tuple(found)
 
 

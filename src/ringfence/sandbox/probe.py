@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 
 from ringfence.model.box import Control, ControlState, Level
+from ringfence.sandbox.controls import HIDDEN_LOG
 
 ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inner", "entry.py")
 PROBE_SECONDS = 60
@@ -59,7 +60,7 @@ def probe_host(state_dir: str) -> HostReport:
     return HostReport(
         level=Level.NAMESPACES if backend else (Level.LANDLOCK if abi else Level.NONE),
         backend=backend,
-        controls=(*_controls(results), _landlock(abi), _limits()),
+        controls=(*_controls(results), _landlock(abi), _limits(), _hidden(results.get("hidden"))),
         causes=causes,
         remedies=remedies,
         landlock_abi=abi,
@@ -138,6 +139,17 @@ def _limits() -> Control:
             detail="no control groups to be had: memory and CPU are polled, processes by rlimit",
         )
     return Control(name="limits", state=ControlState.ENFORCED, detail=found)
+
+
+def _hidden(number: int | None) -> Control:
+    if number == 0:
+        return Control(name=HIDDEN_LOG, state=ControlState.ENFORCED)
+    why = "not tried" if number is None else errno.errorcode.get(number, str(number))
+    return Control(
+        name=HIDDEN_LOG,
+        state=ControlState.DOWNGRADED,
+        detail=f"/dev/fuse: {why}; tries on what a box's view leaves out are unseen until this user may open it",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def reply(unique: int, answer: bytes | int) -> bytes:
 def name_in(body: bytes) -> bytes | None:
     """The name of a look-up; None when it is none."""
     name, found, _rest = body.partition(b"\0")
-    return name if found and name and b"/" not in name else None
+    return name if found and name not in {b"", b".", b".."} and b"/" not in name else None
 
 
 def accept(body: bytes) -> bytes | None:

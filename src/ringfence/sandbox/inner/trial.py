@@ -97,6 +97,14 @@ def _filter(_folder: bytes) -> None:
     seccomp.install(program)
 
 
+def _hidden(_folder: bytes) -> None:
+    from ringfence.sandbox.inner import kernel, root
+
+    _enter(kernel.CLONE_NEWNS)
+    device = os.open(root.DEVICE, os.O_RDWR | os.O_CLOEXEC)
+    os.close(root.mount(device))
+
+
 def _in_child(action: Callable[[], object]) -> None:
     child = os.fork()
     if child == 0:
@@ -123,6 +131,7 @@ TRIALS: dict[str, Callable[[bytes], None]] = {
     "proc": _proc,
     "idmap": _identity_map,
     "seccomp": _filter,
+    "hidden": _hidden,
 }
 
 

@@ -90,6 +90,8 @@ class View:
         self._try("enter the root", kernel.pivot_root, b".", b".")
         self._try("leave the old root", kernel.umount2, b".", kernel.MNT_DETACH)
         os.chdir("/")
+        if self.served:
+            root.warm()
 
     def held(self) -> list[int]:
         """For the launcher: the box's /proc, by which it finds who asked, and the mounts that it lets go of later.

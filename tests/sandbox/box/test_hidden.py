@@ -1,0 +1,109 @@
+"""What a try on a hidden path becomes: asked of the host without touching it, recorded, bounded, escaped."""
+
+import os
+import stat
+
+import pytest
+
+from ringfence.sandbox.inner import hidden
+from ringfence.sandbox.inner.hidden import KIND, Hidden, on_host, rest_of, text
+from ringfence.sandbox.inner.loop import Loop
+from ringfence.sandbox.inner.watch import Record
+
+
+@pytest.fixture
+def served():
+    """A server whose host has everything but what begins with ``no``."""
+    device, other = os.pipe()
+    one = Hidden(
+        Loop(), device, [], Record(), host=lambda _f, name: 0 if name.startswith(b"no") else stat.S_IFREG | 0o600
+    )
+    yield one
+    assert one.close() == []
+    os.close(other)
+
+
+def test_the_host_is_asked_without_following_anything(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    folder = os.fsencode(tmp_path)
+    kinds = [stat.S_IFMT(on_host(folder, name)) for name in (b"file", b"folder", b"link", b"loop")]
+    assert kinds == [stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK, stat.S_IFLNK]
+    assert [on_host(folder, name) for name in (b"absent", b"x" * 300, b"\xff\xfe")] == [0] * 3
+    assert on_host(folder + b"/absent", b"file") == 0
+    assert on_host(folder + b"/file", b"file") == 0
+    assert stat.S_ISDIR(on_host(b"/", b"proc")), "a mount point is not crossed, and there all the same"
+
+
+def test_without_the_newer_call_the_answer_is_the_same(tmp_path, monkeypatch):
+    def unknown(*_arguments):
+        raise OSError(38, "unknown")
+
+    (tmp_path / "file").write_text("x")
+    monkeypatch.setattr(hidden.kernel, "openat2", unknown)
+    assert stat.S_ISREG(on_host(os.fsencode(tmp_path), b"file"))
+    assert on_host(os.fsencode(tmp_path), b"absent") == 0
+
+
+def test_every_try_counts_and_what_the_host_has_not_does_not(served):
+    assert [served._missing(b"/", b"root", 5) for _ in range(3)] == [True] * 3
+    assert not served._missing(b"/home/u", b"nobody", 5)
+    assert served.record.counts == {(KIND, "/root"): 3}
+
+
+def test_a_flood_on_one_name_is_counted_to_its_bound_and_then_left_to_the_kernel(served):
+    answers = [served._missing(b"/home", b"other", 5) for _ in range(hidden.MANY_TRIES + 1)]
+    assert answers.count(True) == hidden.MANY_TRIES
+    assert not answers[-1]
+    assert served.record.counts == {
+        (KIND, "/home/other"): hidden.MANY_TRIES,
+        (KIND, "/home/other, and no longer counted"): 1,
+    }
+
+
+def test_what_every_program_looks_for_is_not_told(served):
+    assert not served._missing(b"/", b"sys", 5)
+    served.host = lambda _folder, _name: stat.S_IFREG | 0o644
+    assert not served._missing(b"/etc", b"gitconfig", 5)
+    assert served._missing(b"/home/u", b"notes", 5)
+    served.host = lambda _folder, _name: stat.S_IFREG | 0o640
+    assert served._missing(b"/etc", b"shadow", 5)
+    assert served.record.counts == {(KIND, "/home/u/notes"): 1, (KIND, "/etc/shadow"): 1}
+
+
+@pytest.mark.parametrize(
+    ("places", "rest"),
+    [
+        ([b"/home/u/other/notes.txt\0junk"], b"/notes.txt"),
+        ([b"../other//./a/b\0"], b"/a/b"),
+        ([b"", b"\x01\0/run/other/x.sock\0"], b"/x.sock"),
+        ([b"other\0"], b""),
+        ([b"elsewhere/notes\0", b"", b"\xff" * 40], b""),
+        ([], b""),
+    ],
+)
+def test_the_rest_of_a_path_is_read_from_what_the_call_points_at(places, rest):
+    assert rest_of(places, b"other") == rest
+
+
+def test_arguments_are_read_from_a_process_that_waits_and_a_strange_one_gives_none():
+    processes = os.open("/proc", os.O_PATH | os.O_DIRECTORY)
+    assert hidden.arguments_of(processes, 1 << 30) == []
+    assert isinstance(hidden.arguments_of(processes, os.getpid()), list)
+    os.close(processes)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (b"/home/other", "/home/other"),
+        (b"/home/a b", "'/home/a b'"),
+        (b"/x\n/etc", "'/x\\n/etc'"),
+        (b"/\xff", "/\\xff"),
+        ("/\u202ereversed".encode(), "'/\\u202ereversed'"),
+    ],
+)
+def test_a_name_is_escaped_so_that_it_can_be_taken_for_nothing_else(path, shown):
+    assert text(path) == shown

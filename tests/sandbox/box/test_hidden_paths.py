@@ -1,0 +1,274 @@
+"""Real boxes: a try on what the view leaves out fails as ever, and is in the record with its count."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringfence.model.box import ControlState
+from ringfence.sandbox.controls import HIDDEN_LOG
+from ringfence.sandbox.launcher import Launcher
+
+pytestmark = pytest.mark.needs_userns
+
+
+def hidden(ran):
+    return {o.detail: o.count for o in ran.execution.observations if o.kind == "hidden-path"}
+
+
+def control(ran):
+    return next(c for c in ran.execution.controls if c.name == HIDDEN_LOG)
+
+
+@pytest.fixture
+def place(bench):
+    """A folder of the person that holds the worktree, outside of what is a box's own."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+        leftover = Path(name) / "work" / "work"
+        if leftover.exists():
+            leftover.chmod(0o700)
+
+
+@pytest.fixture
+def seen(bench, place):
+    """The bench over a worktree in that folder, on a host where the box's root can be answered by the launcher."""
+    for name in ("project", "upper", "work"):
+        (place / name).mkdir()
+    project = str(place / "project")
+    bench.layer = replace(
+        bench.layer, lower=project, target=project, upper=f"{place}/upper", work=f"{place}/work", masked=()
+    )
+    ran = bench.sh("true")
+    if control(ran).state is not ControlState.ENFORCED:
+        assert os.geteuid() != 0, "root can always"
+        pytest.skip(control(ran).detail)
+    assert hidden(ran) == {}
+    return bench
+
+
+@pytest.fixture
+def beside(place):
+    """A project of the person next to the worktree."""
+    other = place / "sibling"
+    other.mkdir()
+    (other / "notes.txt").write_text("planted")
+    return other
+
+
+def test_a_sibling_project_is_told_with_the_whole_path_and_the_exact_count(seen, beside):
+    ran = seen.sh(
+        f"for i in 1 2 3 4 5; do cat {beside}/notes.txt; done; cat ../sibling/notes.txt; rm -rf {beside}; echo x > {beside}/new"
+    )
+    assert b"planted" not in ran.out
+    found = hidden(ran)
+    assert found[f"{beside}/notes.txt"] == 6
+    assert found[f"{beside}/new"] == 1
+    assert (beside / "notes.txt").read_text() == "planted"
+
+
+def test_every_try_of_a_loop_counts_and_costs_no_more_than_its_answer(seen, beside):
+    program = f"""
+        import os
+        for n in range(3000):
+            try:
+                os.lstat({str(beside)!r})
+            except FileNotFoundError:
+                pass
+    """
+    ran = seen.run("/usr/bin/python3", "-c", textwrap.dedent(program))
+    assert ran.execution.exit == 0, ran.err
+    assert hidden(ran) == {str(beside): 3000}
+
+
+def test_many_at_once_are_all_counted(seen, beside):
+    program = f"""
+        import os, threading
+        def some():
+            for n in range(100):
+                try:
+                    os.lstat({str(beside)!r})
+                except FileNotFoundError:
+                    pass
+        threads = [threading.Thread(target=some) for _ in range(8)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+    """
+    ran = seen.run("/usr/bin/python3", "-c", textwrap.dedent(program))
+    assert ran.execution.exit == 0, ran.err
+    assert hidden(ran) == {str(beside): 800}
+
+
+def test_a_socket_that_is_hidden_is_told_by_its_path(seen, beside):
+    program = f"""
+        import socket
+        with socket.socket(socket.AF_UNIX) as s:
+            try:
+                s.connect({str(beside / "docker.sock")!r})
+            except OSError as fault:
+                print(fault.errno)
+    """
+    ran = seen.run("/usr/bin/python3", "-c", textwrap.dedent(program))
+    assert ran.out == b"2\n"
+    assert hidden(ran) == {f"{beside}/docker.sock": 1}
+
+
+def test_the_password_file_and_devices_are_told_where_the_host_has_them(seen):
+    ran = seen.sh("cat /etc/shadow; head -c1 /dev/mem; head -c1 /dev/no-such-device; ls /srv; true")
+    found = hidden(ran)
+    assert ("/etc/shadow" in found) == os.path.exists("/etc/shadow")
+    assert ("/dev/mem" in found) == os.path.exists("/dev/mem")
+    assert ("/srv" in found) == os.path.exists("/srv")
+    assert not any("no-such" in path for path in found)
+
+
+def test_names_that_the_host_has_not_are_not_told(seen, place):
+    ran = seen.sh(f"cat {place}/nothing {place}/nothing /no/such /dev/none/x /etc/nothing /run/nothing; true")
+    assert hidden(ran) == {}
+
+
+def test_a_name_of_strange_bytes_is_told_escaped(seen, place):
+    (place / "two\nlines").mkdir()
+    ran = seen.sh(f"cat '{place}/two\nlines/x'; true")
+    assert hidden(ran) == {ascii(f"{place}/two\nlines/x"): 1}
+
+
+def test_ordinary_work_is_not_told(seen):
+    ran = seen.sh(
+        "ls / /home /dev /etc /run > /dev/null; df > /dev/null; find / -maxdepth 2 -xdev > /dev/null; realpath . > /dev/null; "
+        "git init -q x; git -C x status > /dev/null; python3 -c 'import ssl, json'; mkdir -p x/y; pwd"
+    )
+    assert ran.out.decode().strip() == seen.layer.target
+    assert ran.err == b""
+    assert hidden(ran) == {}
+
+
+def test_the_root_looks_as_it_did_and_nothing_in_it_can_be_changed(seen):
+    script = """
+        import os, stat
+        for name in ("/", "/dev", "/home"):
+            entries = sorted((e.name, stat.S_IFMT(e.stat(follow_symlinks=False).st_mode)) for e in os.scandir(name))
+            listed = sorted((e.name, e.is_dir(follow_symlinks=False), e.is_symlink()) for e in os.scandir(name))
+            assert [(n, stat.S_ISDIR(m), stat.S_ISLNK(m)) for n, m in entries] == listed, (entries, listed)
+            print(name, *(e[0] for e in listed))
+        assert os.readlink("/var/run") == "../run" and os.path.realpath("/var/run") == "/run"
+        tries = (
+            lambda: open("/made", "w"), lambda: os.mkdir("/home/made"), lambda: os.mknod("/dev/made", 0o666),
+            lambda: os.unlink("/bin"), lambda: os.rename("/home", "/other"), lambda: os.chmod("/", 0o777),
+            lambda: os.symlink("a", "/dev/b"), lambda: os.link("/etc/passwd", "/p"), lambda: os.setxattr("/", "user.a", b"b"),
+            lambda: os.utime("/home"), lambda: os.truncate("/dev", 0),
+        )
+        for n, one in enumerate(tries):
+            try:
+                one()
+            except OSError:
+                continue
+            print("changed", n)
+        line = next(l for l in open("/proc/self/mountinfo") if l.split()[4] == "/")
+        assert {"ro", "nosuid", "nodev"} <= set(line.split()[5].split(",")), line
+        os.mkdir("/run/mine"); open("/run/mine/file", "w").close(); os.rename("/run/mine", "/run/other")
+        assert os.listdir("/run") == ["other"]
+        print(sorted(os.listdir("/etc"))[0], open("/etc/hostname").read().strip())
+    """
+    ran = seen.run("/usr/bin/python3", "-c", textwrap.dedent(script))
+    assert ran.execution.exit == 0, ran.err.decode()
+    lines = ran.out.decode().splitlines()
+    assert not any(line.startswith("changed") for line in lines)
+    expected = {"dev", "etc", "home", "proc", "run", "tmp", "usr", "var"}
+    expected |= {toolchain.root.split("/")[1] for toolchain in seen.facts.toolchains}
+    expected |= {name[1:] for name, _to in seen.facts.links} | {n[1:] for n in seen.facts.folders}
+    assert set(lines[0].split()[1:]) == expected
+    assert set(lines[1].split()[1:]) == {
+        "null", "zero", "full", "random", "urandom", "tty", "fd", "stdin", "stdout", "stderr", "ptmx", "pts", "shm",
+    }  # fmt: skip
+    assert "agent" in lines[2].split()
+    assert lines[-1].endswith(" box")
+
+
+def test_a_paused_box_in_the_middle_of_tries_holds_nobody_up(seen, beside, wait_for):
+    running = seen.begin(seen.plan("/bin/sh", "-c", f"echo; while :; do cat {beside}/x; done 2>/dev/null"))
+    wait_for(lambda: bool(running.parts[0]))
+    running.box.pause()
+    assert seen.sh("echo other").out == b"other\n"
+    running.box.resume()
+    running.box.kill("enough")
+    assert hidden(running.finish())[f"{beside}/x"] > 0
+
+
+def test_kill_9_of_the_launcher_leaves_no_mount_and_no_process(seen, beside, wait_for, tmp_path):
+    before = Path("/proc/self/mountinfo").read_text()
+    launcher = Launcher.spawn(str(tmp_path / "state"))
+    null = os.open("/dev/null", os.O_RDWR)
+    line = f"while :; do cat {beside}/x; done 2>/dev/null"
+    box = launcher.start(seen.plan("/bin/sh", "-c", line), stdin=null, stdout=null, stderr=null)
+    with open(f"/proc/{launcher.pid}/task/{launcher.pid}/children", encoding="ascii") as file:
+        pids = [launcher.pid, *map(int, file.read().split()), *box.pids()]
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.close()
+    os.close(null)
+
+    def gone():
+        return not [pid for pid in pids if os.path.exists(f"/proc/{pid}") and _state(pid) != "Z"]
+
+    wait_for(gone)
+    assert Path("/proc/self/mountinfo").read_text() == before
+
+
+def _state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+FALLBACK = """
+    import os, sys, pickle
+    sys.path[:0] = {path!r}
+    from ringfence.sandbox.launcher import Launcher
+    from ringfence.sandbox.probe import probe_host
+    null, (reader, writer) = os.open("/dev/null", os.O_RDWR), os.pipe()
+    plan = pickle.loads(bytes.fromhex(sys.argv[1]))
+    with Launcher.spawn({state!r}) as launcher:
+        done = launcher.start(plan, stdin=null, stdout=writer, stderr=null).wait(30)
+    os.close(writer)
+    found = [c for c in (*done.controls, *probe_host({state!r}).controls) if c.name == "hidden-path log"]
+    print(os.read(reader, 100), done.exit, [o for o in done.observations if o.kind == "hidden-path"])
+    print(*((c.state.name, c.detail) for c in found), sep="\\n")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="covers /dev/fuse in a mount namespace of its own")
+def test_without_the_device_the_box_is_as_tight_and_says_that_tries_go_unseen(bench, beside, tmp_path):
+    import pickle
+
+    plan = pickle.dumps(
+        bench.plan("/bin/sh", "-c", f"cat {beside}/notes.txt /etc/shadow; ls /; touch /x; touch /run/x")
+    )
+    script = textwrap.dedent(FALLBACK.format(path=sys.path, state=str(tmp_path / "state")))
+    cover = 'mount --bind /dev/null /dev/fuse && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", cover, "sh", sys.executable, "-c", script, plan.hex()],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert "planted" not in lines[0], done.stderr
+    assert lines[0].endswith("0 []")
+    assert "DOWNGRADED" in lines[1]
+    assert "unseen: /dev/fuse: EINVAL" in lines[1]
+    assert "DOWNGRADED" in lines[2]
+    assert "/dev/fuse: EINVAL" in lines[2]
+
+
+def test_a_plan_with_a_file_in_the_bare_root_is_built_as_before_and_says_so(bench):
+    from ringfence.model.box import Mount
+
+    plan = bench.plan("/bin/cat", "/notes")
+    plan = replace(plan, mounts=(*plan.mounts, Mount(kind="file", target="/notes", content=b"given", mode=0o644)))
+    ran = bench.begin(plan).finish()
+    assert ran.out == b"given"
+    assert control(ran).state is ControlState.DOWNGRADED
