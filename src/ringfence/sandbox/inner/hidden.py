@@ -34,7 +34,8 @@ RESOLVE = 1 | 2 | 4 | 8
 def on_host(folder: bytes, name: bytes) -> int:
     """Mode and kind of what the host has under this name, 0 for nothing.
 
-    Follows nothing, opens nothing, triggers no mount, waits for no server: a mount point counts as a closed folder.
+    The name is not followed, not opened, no mount is triggered for it and no server waited for: a mount point counts as
+    a closed folder.
     """
     try:
         above = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -65,6 +66,9 @@ def _mode(above: int, name: bytes) -> int:
 class Hidden:
     """The FUSE connection of one box."""
 
+    buffer = bytearray(fuse.BUFFER)
+    """Of all boxes: nothing stays in it."""
+
     def __init__(
         self,
         loop: Loop,
@@ -78,7 +82,6 @@ class Hidden:
         self.skeleton = Skeleton(
             made, owner=(os.geteuid(), os.getegid()), seconds=int(time.time()), missing=self._missing
         )
-        self.buffer = bytearray(fuse.BUFFER)
         self.processes = -1
         self.mounts: list[int] = []
         self.tries: dict[bytes, int] = {}
@@ -147,6 +150,7 @@ class Hidden:
     def close(self) -> list[int]:
         """Serve no more; gives what is still to be closed, for which the kernel may take its time."""
         self.drop()
+        self.skeleton.missing = _nobody  # the launcher collects no cycles
         left = [*self.mounts, *([self.processes] if self.processes >= 0 else [])]
         self.processes, self.mounts = -1, []
         return left
@@ -155,6 +159,10 @@ class Hidden:
 def _settings(mode: int) -> bool:
     """A file that everybody may read: half of all programs look for theirs below /etc, and nothing in it is secret."""
     return stat.S_ISLNK(mode) or (stat.S_ISREG(mode) and bool(mode & 0o004))
+
+
+def _nobody(_folder: bytes, _name: bytes, _pid: int) -> bool:
+    return False
 
 
 def arguments_of(processes: int, pid: int) -> list[bytes]:

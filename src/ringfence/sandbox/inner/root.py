@@ -33,13 +33,8 @@ class Root:
             self.why = f"{os.fsdecode(DEVICE)}: {errno.errorcode.get(fault.errno or 0, fault.errno)}"
             self.leave()
 
-    def mounted(self) -> None:
-        """The mount stands: its descriptor is not needed any more."""
-        os.close(self.mount)
-        self.mount = -1
-
     def leave(self) -> None:
-        """Do without."""
+        """Let go of both; what is attached stays."""
         for descriptor in (self.device, self.mount):
             if descriptor >= 0:
                 os.close(descriptor)

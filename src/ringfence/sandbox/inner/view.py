@@ -82,7 +82,7 @@ class View:
             except OSError as cause:
                 raise ViewError(f"{step[0]} {os.fsdecode(step[1])}", cause) from cause
         self._devices(devices)
-        if self.root.mount < 0:
+        if not self.served:
             self._try(
                 "close the root", kernel.set_attributes, kernel.AT_FDCWD, kernel.ATTR_RDONLY, path=BASE, recursive=False
             )
@@ -103,28 +103,35 @@ class View:
         return [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in (b"/proc", b"/", *LAYERED)]
 
     def _root(self) -> None:
-        """A skeleton that somebody answers for, or a small tmpfs in which every folder is made."""
-        made = None
+        """A skeleton that somebody answers for, or where that cannot be, a small tmpfs in which every folder is made."""
         if self.root.mount >= 0:
-            made = skeleton.entries((*self.steps, *DEVICE_STEPS), self._is_folder)
-            if made is None:
-                self.root.leave()
-                self.root.why = "the plan puts a file where nothing is mounted"
-        if made is None:
+            try:
+                self._answered()
+            except OSError as fault:
+                self.root.why = f"the root: {fault.strerror}"
+        if not self.served:
+            self.root.leave()
             self.unseen = [self.root.why]
             self._try("make the root", kernel.mount, b"tmpfs", BASE, b"tmpfs", PLAIN, b"mode=0755,size=32m")
+
+    def _answered(self) -> None:
+        made = skeleton.entries((*self.steps, *DEVICE_STEPS), self._is_folder)
+        if made is None:
+            self.root.why = "the plan puts a file where nothing is mounted"
             return
         for path in LAYERED:
             in_view = next((os.listdir(step[2]) for step in self.steps if step[:2] == ("ro", path)), [])
             made = [(*entry[:3], in_view) if entry[0] == path else entry for entry in made]
         self.serve(made)
-        self.served = True
-        self._try(
-            "make the root", kernel.move_mount, self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY
-        )
-        self.root.mounted()
-        self._try("read the root", root.learn, BASE, made)
+        kernel.move_mount(self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY)
+        try:
+            root.learn(BASE, made)
+        except OSError:
+            kernel.umount2(BASE, kernel.MNT_DETACH)
+            raise
+        self.root.leave()
         self.made.update(entry[0] for entry in made)
+        self.served = True
 
     def _is_folder(self, number: int) -> bool:
         return number in self.trees and stat.S_ISDIR(os.fstat(self.trees[number]).st_mode)
@@ -196,7 +203,7 @@ class View:
     def _carry_out(self, index: int, step: tuple) -> None:  # type: ignore[type-arg]
         kind, target = step[0], step[1]
         place = BASE + target
-        if kind in {"ro", "tmpfs"} and target in LAYERED and target in self.made:
+        if self.served and kind in {"ro", "tmpfs"} and target in LAYERED and target in self.made:
             self._layered(index, step)
         elif kind == "dir":
             self._folder(target, step[2])
@@ -242,8 +249,8 @@ class View:
         except OSError as fault:
             self.unseen.append(f"{os.fsdecode(step[1])}: {fault.strerror}")
             if step[0] == "tmpfs":
-                os.rmdir(place + b"/own")
-                os.rmdir(place + b"/work")
+                kernel.umount2(place, kernel.MNT_DETACH)
+                self._tmpfs(place, step)
             else:
                 kernel.attach(self.trees.pop(index), place)
         else:

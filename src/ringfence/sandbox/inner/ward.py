@@ -129,7 +129,7 @@ class Ward:
                 self.calls = Calls(self.loop, descriptors[0], self.record, list(self.order["argv"]))
                 self.decoys.add(message[1], self._touched)
                 self.abi, self.unseen = message[2], message[3]
-                if self.hidden is not None:
+                if self.hidden is not None and len(descriptors) > 1:
                     self.hidden.hold(descriptors[1], descriptors[2:])
             case "root":
                 self.hidden = Hidden(self.loop, descriptors[0], message[1], self.record)
@@ -345,6 +345,7 @@ class Ward:
                 seen.close()
         if self.hidden is not None:
             self.closer.take(self.hidden.close())
+            self.hidden = None
         self.groups.remove()
         self.disk.close()
         if self.output is not None:
