@@ -272,3 +272,29 @@ def test_a_plan_with_a_file_in_the_bare_root_is_built_as_before_and_says_so(benc
     ran = bench.begin(plan).finish()
     assert ran.out == b"given"
     assert control(ran).state is ControlState.DOWNGRADED
+
+
+def test_a_flood_of_names_holds_no_other_box_up_and_fills_no_record(seen, place):
+    program = f"""
+        import os, time
+        end = time.monotonic() + 3
+        print(flush=True)
+        n = 0
+        while time.monotonic() < end:
+            n += 1
+            for name in ("/boot/%d" % n, "{place}/none%d" % n, "{place}/work/%d" % n):
+                try:
+                    os.lstat(name)
+                except OSError:
+                    pass
+    """
+    flood = seen.begin(seen.plan("/usr/bin/python3", "-c", textwrap.dedent(program), layer=None, cwd="/"))
+    second = replace(seen.layer, upper=f"{place}/upper2", work=f"{place}/work2")
+    for name in ("upper2", "work2"):
+        (place / name).mkdir()
+    assert seen.sh("echo other", layer=second).out == b"other\n"
+    ran = flood.finish()
+    assert ran.execution.exit == 0, ran.err
+    assert len(hidden(ran)) <= 70
+    assert sum(hidden(ran).values()) > 64
+    (place / "work2" / "work").chmod(0o700)
