@@ -1,6 +1,7 @@
 """A command that arrives while the supervisor ends is given to the next one, once; what was taken is never sent again."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from ringfence.model.errors import RingfenceError
-from ringfence.supervisor import client, protocol
+from ringfence.supervisor import client, daemon, protocol
 from ringfence.supervisor.paths import user_paths
 
 TIMES = 20
@@ -137,6 +138,41 @@ def scripted(tmp_path, monkeypatch):
     yield make
     for one in made:
         one.close()
+
+
+def test_a_supervisor_that_takes_long_to_listen_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(client, "_start", lambda _paths: None)
+    monkeypatch.setattr(daemon, "_undumpable", lambda: None)
+    monkeypatch.delenv("AGENT_ENV_CLASS", raising=False)
+    (tmp_path / "ringfence").mkdir(mode=0o700)
+    paths = user_paths(str(tmp_path / "ringfence"))
+    listener, lock = daemon.prepare(paths)
+    try:
+        timer = threading.Timer(1.0, listener.listen)
+        timer.start()
+        client.connect(paths).close()
+        timer.join()
+    finally:
+        listener.close()
+        os.close(lock)
+    with pytest.raises(RingfenceError) as gone:
+        client.connect(paths)
+    assert gone.value.code == "no-supervisor"
+
+
+def test_a_look_at_the_lock_does_not_keep_a_supervisor_from_starting(tmp_path, monkeypatch):
+    monkeypatch.setattr(daemon, "_undumpable", lambda: None)
+    (tmp_path / "ringfence").mkdir(mode=0o700)
+    paths = user_paths(str(tmp_path / "ringfence"))
+    os.makedirs(paths.runtime, mode=0o700)
+    looking = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    threading.Timer(0.05, os.close, (looking,)).start()
+    listener, lock = daemon.prepare(paths)
+    assert listener is not None
+    listener.close()
+    os.close(lock)
 
 
 def test_what_was_taken_is_never_sent_again(scripted):

@@ -13,7 +13,8 @@ from ringfence.model.errors import BoxError, LedgerError, PolicyError, Promotion
 from ringfence.supervisor import protocol
 from ringfence.supervisor.paths import Paths, check_trusted, make_private
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
+"""A cold disk or a slow processor may take most of it."""
 CONNECT_SECONDS = 5.0
 _KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
 FIXED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -33,7 +34,7 @@ def connect(paths: Paths, *, start: bool = True) -> _socket.socket:
     if not start:
         raise RingfenceError("no-supervisor", "no supervisor is running", where=paths.socket)
     _start(paths)
-    found = _try_for(paths, CONNECT_SECONDS)
+    found = _try_for(paths)
     if found is None:
         raise RingfenceError(
             "no-supervisor",
@@ -176,16 +177,31 @@ def inside_box() -> bool:
     return os.environ.get("AGENT_ENV_CLASS") == "sandbox" and bool(os.environ.get("AGENT_RUN_ID"))
 
 
-def _try_for(paths: Paths, seconds: float) -> _socket.socket | None:
-    """Another client may have started the supervisor that won; it takes a moment until it listens."""
+def _try_for(paths: Paths) -> _socket.socket | None:
+    """Another client may have started the supervisor that won; it takes its time until it listens."""
     import time
 
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while True:
-        found = _try(paths)
-        if found is not None or time.monotonic() > deadline:
+        found, waited = _try(paths), time.monotonic() - begun
+        if found is not None or waited > START_SECONDS or (waited > CONNECT_SECONDS and not _starting(paths)):
             return found
         time.sleep(0.02)
+
+
+def _starting(paths: Paths) -> bool:
+    """Whether a supervisor holds the lock."""
+    import fcntl
+
+    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(lock)
 
 
 def _try(paths: Paths) -> _socket.socket | None:
