@@ -191,8 +191,8 @@ def test_the_root_looks_as_it_did_and_nothing_in_it_can_be_changed(seen):
 
 
 def test_a_paused_box_in_the_middle_of_tries_holds_nobody_up(seen, beside, wait_for):
-    running = seen.begin(seen.plan("/bin/sh", "-c", f"echo; while :; do cat {beside}/x; done 2>/dev/null"))
-    wait_for(lambda: bool(running.parts[0]))
+    running = seen.begin(seen.plan("/bin/sh", "-c", f"while :; do cat {beside}/x; echo; done 2>/dev/null"))
+    wait_for(lambda: len(running.parts[0]) > 2)
     running.box.pause()
     assert seen.sh("echo other").out == b"other\n"
     running.box.resume()

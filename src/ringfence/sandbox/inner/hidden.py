@@ -1,6 +1,6 @@
 """Serves the skeleton of one box's root, and records tries on what the host has and the box's view has not.
 
-What the kernel asks is answered at once, in the launcher's loop. What was asked for below the first missing folder is
+What the kernel asks is answered at once, in one loop for all boxes. What was asked for below the first missing folder is
 read from the memory of the caller, which it could change meanwhile: that part is a record, never the wall.
 """
 
@@ -83,16 +83,15 @@ class Hidden:
             made, owner=(os.geteuid(), os.getegid()), seconds=int(time.time()), missing=self._missing
         )
         self.processes = -1
-        self.mounts: list[int] = []
         self.tries: dict[bytes, int] = {}
         self.whole: set[bytes] = set()
         self.reads = 0
         os.set_blocking(device, False)
         loop.watch(device, READ, self._ready)
 
-    def hold(self, processes: int, mounts: list[int]) -> None:
-        """``processes``: the box's own /proc, through which a caller is found. ``mounts`` are kept until the end."""
-        self.processes, self.mounts = processes, mounts
+    def hold(self, processes: int) -> None:
+        """``processes``: the box's own /proc, through which a caller is found."""
+        self.processes = processes
 
     def _ready(self, _events: int) -> None:
         for _round in range(ROUNDS):
@@ -147,13 +146,13 @@ class Hidden:
             os.close(self.device)
             self.device = -1
 
-    def close(self) -> list[int]:
-        """Serve no more; gives what is still to be closed, for which the kernel may take its time."""
+    def close(self) -> None:
+        """Let go of everything."""
         self.drop()
-        self.skeleton.missing = _nobody  # the launcher collects no cycles
-        left = [*self.mounts, *([self.processes] if self.processes >= 0 else [])]
-        self.processes, self.mounts = -1, []
-        return left
+        self.skeleton.missing = _nobody
+        if self.processes >= 0:
+            os.close(self.processes)
+            self.processes = -1
 
 
 def _settings(mode: int) -> bool:

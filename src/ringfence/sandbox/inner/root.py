@@ -1,6 +1,6 @@
-"""The root that a box's view is built on: a skeleton answered by the launcher, or where that cannot be, a small tmpfs.
+"""The root that a box's view is built on: a skeleton answered from outside, or where that cannot be, a small tmpfs.
 
-The device and the mount are made before the order comes. The device's other end goes to the launcher, so a box never
+The device and the mount are made before the order comes. The device's other end goes outside, so a box never
 holds it; the mount is read-only, without device nodes and set-uid from its first moment.
 """
 
@@ -14,8 +14,8 @@ from ringfence.sandbox.inner.skeleton import Entry
 
 DEVICE = b"/dev/fuse"
 OPTIONS = ((b"source", b"ringfence"), (b"rootmode", b"40755"))
-FLAGS = (b"allow_other", b"default_permissions")
-"""Any user of the box, judged by the modes shown: the kernel then asks for no permission."""
+FLAGS = (b"default_permissions",)
+"""Judged by the modes shown: the kernel then asks for no permission."""
 SEALED = kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV
 LISTING = 32768
 
@@ -52,7 +52,8 @@ def mount(device: int) -> int:
             (b"group_id", b"%d" % os.getegid()),
         ):
             kernel.fsconfig(context, kernel.FSCONFIG_STRING, key, value, 0)
-        for flag in FLAGS:
+        # Made by root, it is for another user. Made by an ordinary one, it is for that one, in the box and in the launcher.
+        for flag in (*FLAGS, *((b"allow_other",) if os.geteuid() == 0 else ())):
             kernel.fsconfig(context, kernel.FSCONFIG_FLAG, flag, None, 0)
         kernel.fsconfig(context, kernel.FSCONFIG_CREATE, None, None, 0)
         return kernel.fsmount(context, 1, SEALED)

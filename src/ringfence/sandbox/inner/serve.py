@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
+from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.groups import POLLING, Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
@@ -29,7 +30,7 @@ class Launcher:
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
-        self.closer = Closer()
+        self.answerer, self.closer = Answerer(), Closer()
         self.loop = Loop()
         self.wards: set[Ward] = set()
         self.maps: dict[tuple[int, int, int, int], int] = {}
@@ -75,6 +76,7 @@ class Launcher:
                     streams,
                     spare=spare,
                     decoys=self.decoys,
+                    answerer=self.answerer,
                     closer=self.closer,
                     gone=self.wards.discard,
                     on_start=self._refill,
@@ -109,6 +111,7 @@ class Launcher:
         if self.spare is not None:
             self.spare.drop()
         self.hierarchies.close()
+        self.answerer.close()
         self.closer.close()
 
     def _map(self, order: dict[str, Any]) -> int:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ringfence.sandbox.inner.answerer import Answered, Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.disk import DiskWatch
-from ringfence.sandbox.inner.hidden import Hidden
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
@@ -41,6 +41,7 @@ class Ward:
         *,
         spare: Spare,
         decoys: Decoys,
+        answerer: Answerer,
         closer: Closer,
         gone: Callable[["Ward"], None],
         on_start: Callable[[], None],
@@ -51,10 +52,10 @@ class Ward:
         self.inbox = bytearray()
         self.record = Record()
         self.calls: Calls | None = None
-        self.decoys, self.closer = decoys, closer
+        self.decoys, self.answerer, self.closer = decoys, answerer, closer
         self.on_start = on_start
         self.refusals: Refusals | None = None
-        self.hidden: Hidden | None = None
+        self.hidden: Answered | None = None
         self.unseen = ""
         self.logged = False
         self.output: Output | None = None
@@ -132,7 +133,7 @@ class Ward:
                 if self.hidden is not None and len(descriptors) > 1:
                     self.hidden.hold(descriptors[1], descriptors[2:])
             case "root":
-                self.hidden = Hidden(self.loop, descriptors[0], message[1], self.record)
+                self.hidden = self.answerer.begin(descriptors[0], message[1])
             case "network":
                 self._network(message[1], descriptors)
             case "terminal":
@@ -296,7 +297,7 @@ class Ward:
             if seen is not None:
                 seen.drain()
         if self.hidden is not None:
-            self.hidden.drop()
+            self.unseen = self.hidden.end(self.record) or self.unseen
         if self.terminal is not None:
             self.terminal.close()
         self.duration = time.monotonic() - self.begun
@@ -344,7 +345,7 @@ class Ward:
             if seen is not None:
                 seen.close()
         if self.hidden is not None:
-            self.closer.take(self.hidden.close())
+            self.closer.take(self.hidden.left())
             self.hidden = None
         self.groups.remove()
         self.disk.close()

@@ -51,14 +51,14 @@ class Record:
         self.counts: dict[tuple[str, str], int] = {}
         self.dropped = 0
 
-    def add(self, kind: str, detail: str) -> bool:
-        """Count one; True when it is the first of its kind."""
+    def add(self, kind: str, detail: str, count: int = 1) -> bool:
+        """Count one or more; True when it is the first of its kind."""
         key = (kind, detail)
         first = key not in self.counts
         if first and len(self.counts) >= MANY_KINDS:
-            self.dropped += 1
+            self.dropped += count
             return False
-        self.counts[key] = self.counts.get(key, 0) + 1
+        self.counts[key] = self.counts.get(key, 0) + count
         return first
 
 

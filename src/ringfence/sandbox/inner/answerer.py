@@ -1,0 +1,155 @@
+"""The process that answers for the roots of all boxes. The launcher only hands over, and asks what was seen when a box has ended.
+
+Not the launcher itself: it looks up paths in a box's view, and makes boxes, and must not wait then for its own answer.
+"""
+
+import contextlib
+import marshal
+import os
+import signal
+import socket
+from typing import Any, NoReturn
+
+from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.hidden import Hidden
+from ringfence.sandbox.inner.loop import READ, Loop
+from ringfence.sandbox.inner.skeleton import Entry
+from ringfence.sandbox.inner.watch import Record
+
+END = 3
+LONGEST = 1 << 18
+ANSWER_SECONDS = 10.0
+GONE = "the process that answers for the root is gone"
+
+
+class Answered:
+    """One box's root, as the launcher holds it."""
+
+    def __init__(self, answerer: "Answerer", number: int) -> None:
+        self.answerer, self.number = answerer, number
+        self.held: list[int] = []
+
+    def hold(self, processes: int, mounts: list[int]) -> None:
+        """``processes``: the box's own /proc, through which a caller is found. All is kept until the end."""
+        self.held = [processes, *mounts]
+        self.answerer.tell(("hold", self.number), [processes])
+
+    def end(self, record: Record) -> str:
+        """Add what was seen to the record; the box has ended. Gives why nothing is known, empty when all is."""
+        return self.answerer.end(self.number, record)
+
+    def left(self) -> list[int]:
+        """What is still to be closed, for which the kernel may take its time."""
+        left, self.held = self.held, []
+        return left
+
+
+class Answerer:
+    """The process. Raises OSError where none can be begun."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.pid = kernel.clone(kernel.SIGCHLD, 0, 0, 0, 0)
+            if self.pid == 0:
+                _serve(theirs.fileno())
+        self.socket.settimeout(ANSWER_SECONDS)
+
+    def begin(self, device: int, made: list[Entry]) -> Answered:
+        """Answer for this root from now on; ``device`` is handed over. Without an answerer the kernel refuses every request."""
+        self.count += 1
+        if not self.tell(("serve", self.count, made), [device]):
+            self.close()
+            self._start()  # for the boxes from now on; those of the one that died say that they went unseen
+            self.tell(("serve", self.count, made), [device])
+        os.close(device)
+        return Answered(self, self.count)
+
+    def tell(self, message: tuple[Any, ...], descriptors: list[int]) -> bool:
+        """Whether it could be told."""
+        try:
+            socket.send_fds(self.socket, [marshal.dumps(message)], descriptors)
+        except OSError:
+            return False
+        return True
+
+    def end(self, number: int, record: Record) -> str:
+        """As ``Answered.end``."""
+        if not self.tell(("end", number), []):
+            return GONE
+        while True:
+            try:
+                data, papers, _flags, _from = socket.recv_fds(self.socket, 64, 1)
+            except OSError:
+                return GONE
+            if not data or not papers:
+                return GONE
+            seen = _read(papers[0])
+            if int(data) == number:
+                break
+        for kind, detail, count in seen["counts"]:
+            record.add(kind, detail, count)
+        record.dropped += seen["dropped"]
+        return "" if seen["served"] else GONE
+
+    def close(self) -> None:
+        """End it; returns when it is gone."""
+        self.socket.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def _read(paper: int) -> dict:  # type: ignore[type-arg]
+    data = bytearray()
+    while part := os.pread(paper, 1 << 20, len(data)):
+        data += part
+    os.close(paper)
+    return dict(marshal.loads(data))  # noqa: S302  written by our own process
+
+
+class _Service:
+    """What the process does."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel, self.loop = channel, Loop()
+        self.roots: dict[int, Hidden] = {}
+        self.loop.watch(channel.fileno(), READ, self._hear)
+
+    def _hear(self, _events: int) -> None:
+        data, descriptors, _flags, _from = socket.recv_fds(self.channel, LONGEST, 4)
+        if not data:
+            self.loop.running = False
+            return
+        word, number, *rest = marshal.loads(data)  # noqa: S302  from our own launcher over its private pair
+        if word == "serve":
+            self.roots[number] = Hidden(self.loop, descriptors[0], rest[0], Record())
+        elif word == "hold" and number in self.roots:
+            self.roots[number].hold(descriptors[0])
+        elif word == "end":
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        root = self.roots.pop(number, None)
+        record = Record() if root is None else root.record
+        counts = [(kind, detail, count) for (kind, detail), count in record.counts.items()]
+        paper = os.memfd_create("seen", os.MFD_CLOEXEC)
+        os.write(paper, marshal.dumps({"served": root is not None, "counts": counts, "dropped": record.dropped}))
+        socket.send_fds(self.channel, [b"%d" % number], [paper])
+        os.close(paper)
+        if root is not None:
+            root.close()
+
+
+def _serve(end: int) -> NoReturn:
+    try:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        os.dup2(end, END)
+        kernel.close_range(END + 1, 0x7FFFFFFF, 0)
+        _Service(socket.socket(fileno=END)).loop.run()
+    finally:
+        os._exit(0)
