@@ -19,8 +19,10 @@ from ringfence.shell.places import UNKNOWN, Flow, Places, change, directory, mer
 from ringfence.shell.plain import Part, split
 from ringfence.shell.reader import KEYWORDS, NUMERIC_OUTPUT
 from ringfence.shell.syntax import Assignment, Line, Redirection, SimpleCommand, Word
+from ringfence.shell.wrapper_options import Wrapped, base_name
+from ringfence.shell.wrapper_scripts import reads_input
 from ringfence.shell.wrapper_specs import SHELLS
-from ringfence.shell.wrappers import NAMES, Wrapped, base_name, reads_input, wrapped
+from ringfence.shell.wrappers import NAMES, wrapped
 
 MAX_COMMANDS = 20_000
 MAX_PARTS = 1_000
