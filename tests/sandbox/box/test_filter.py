@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.sandbox.inner import seccomp
+from ringfence.sandbox.inner import seccomp, watch
 from ringfence.sandbox.inner.bpf import ALLOW, EQUAL, ERRNO, FAR, NOTIFY, NUMBER, Program, simulate
 
 MACHINES = sorted(seccomp.ARCHES)
@@ -134,6 +134,22 @@ import fcntl
 try: fcntl.ioctl(0, 0x5412, b"x"); print("tiocsti done")
 except OSError as fault: print("tiocsti", errno.errorcode[fault.errno])
 """
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ((2, 2, 1), "socket inet type datagram protocol icmp"),
+        ((10, 3, 58), "socket inet6 type raw protocol icmpv6"),
+        ((2, 0x80803, 255), "socket inet type raw protocol raw"),
+        ((17, 3, 0x300), "socket packet type raw protocol 768"),
+        ((16, 3, 12), "socket netlink type raw protocol 12"),
+        ((99, 77, 0), "socket 99 type 13"),
+        ((2 | 5 << 32, 1, 132), "socket inet type stream protocol sctp"),
+    ],
+)
+def test_a_refused_socket_is_told_in_words(asked, words):
+    assert watch.describe("socket", (*asked, 0, 0, 0)) == words
 
 
 @pytest.mark.needs_userns

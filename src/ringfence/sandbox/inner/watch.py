@@ -43,6 +43,25 @@ FAMILIES = {
     44: "xdp",
 }
 
+INTERNET = frozenset({2, 10})
+TYPES = {1: "stream", 2: "datagram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
+PROTOCOLS = {
+    1: "icmp",
+    2: "igmp",
+    6: "tcp",
+    17: "udp",
+    33: "dccp",
+    41: "ipv6",
+    47: "gre",
+    50: "esp",
+    51: "ah",
+    58: "icmpv6",
+    132: "sctp",
+    136: "udplite",
+    255: "raw",
+    262: "mptcp",
+}
+
 
 class Record:
     """Observations of one box: (kind, detail) with a count; what is beyond the bound is only counted."""
@@ -103,7 +122,7 @@ class Calls:
             return
         error = errno.EAFNOSUPPORT if name == "socket" else errno.EPERM
         self._answer(identity, -error, 0)
-        self.record.add("refused-syscall", _describe(name, arguments))
+        self.record.add("refused-syscall", describe(name, arguments))
 
     def _answer(self, identity: int, error: int, flags: int) -> None:
         try:
@@ -206,12 +225,20 @@ def _parent(pid: int) -> str:
         return "gone"
 
 
-def _describe(name: str, arguments: tuple[int, ...]) -> str:
+def describe(name: str, arguments: tuple[int, ...]) -> str:
+    """A refused call in words, from its name and its registers."""
     if name == "socket":
-        family = arguments[0] & 0xFFFFFFFF
-        return f"socket {FAMILIES.get(family, family)} type {arguments[1] & 0xF} protocol {arguments[2] & 0xFFFFFFFF}"
+        return _socket(*(argument & 0xFFFFFFFF for argument in arguments[:3]))
     if name == "ioctl":
         return f"ioctl {TERMINAL_INJECTION.get(arguments[1] & 0xFFFFFFFF, arguments[1])}"
     if name in {"clone", "unshare", "personality"}:
         return f"{name} {arguments[0] & 0xFFFFFFFF:#x}"
     return name
+
+
+def _socket(family: int, kind: int, protocol: int) -> str:
+    """Names where there are some: a person, and whoever searches the record, knows no numbers."""
+    kind &= 0xF
+    named = PROTOCOLS.get(protocol) if family in INTERNET else None
+    words = f"socket {FAMILIES.get(family, family)} type {TYPES.get(kind, kind)}"
+    return words if protocol == 0 else f"{words} protocol {named or protocol}"
