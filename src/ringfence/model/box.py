@@ -125,7 +125,8 @@ class Observation:
     """Something seen happening in a box, by the kernel or from outside, never by the agent's word."""
 
     kind: str
-    """``exec``, ``refused-syscall``, ``decoy``, ``credential-read``, ``limit``, ``floor``, ``egress``."""
+    """``exec``, ``refused-syscall``, ``refused-write``, ``hidden-write``, ``decoy``, ``credential-read``, ``limit``,
+    ``floor``, ``egress``."""
     detail: str
     count: int = 1
     violation: bool = False

@@ -49,6 +49,7 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
         "steps": steps,
         "late": [(_bytes(m.target), m.content, m.mode, SEEN_AS.get(m.kind, "")) for m in late],
         "writable": [_bytes(path) for path in writable],
+        "hidden": [_bytes(f"{o.target}/{path}") for o in overlays for path in o.masked],
         "user": plan.user,
         "map_user": not root and not mapped,
         "owner": (plan.layer.owner if plan.layer else (0, 0)) if root else None,

@@ -126,8 +126,9 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
     # From here on every exec is seen by the launcher; the first one is the command's own.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     listener = seccomp.install(order["filter"])
-    held = [listener, *view.held()]
+    held = [listener, root, *view.held()]
     _say(box, ("sealed", watches, abi, ", ".join(view.unseen)), held)
     for descriptor in held:
         os.close(descriptor)

@@ -26,6 +26,7 @@ AT_RECURSIVE = 0x8000
 OPEN_TREE_CLONE = 1
 OPEN_TREE_CLOEXEC = os.O_CLOEXEC
 MOVE_FROM_EMPTY = 4
+RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_IN_ROOT = 2, 4, 16
 FSCONFIG_FLAG, FSCONFIG_STRING, FSCONFIG_CREATE = 0, 1, 6
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
@@ -51,7 +52,6 @@ _NUMBERS = {
         "pivot_root": 155,
         "seccomp": 317,
         "capset": 126,
-        "process_vm_readv": 310,
         "keyctl": 250,
         "getdents64": 217,
         **_BOTH,
@@ -61,7 +61,6 @@ _NUMBERS = {
         "pivot_root": 41,
         "seccomp": 277,
         "capset": 91,
-        "process_vm_readv": 270,
         "keyctl": 219,
         "getdents64": 61,
         **_BOTH,
@@ -115,12 +114,6 @@ class MountAttr(ctypes.Structure):
     ]
 
 
-class IoVec(ctypes.Structure):
-    """``struct iovec``."""
-
-    _fields_ = [("base", _ptr), ("length", ctypes.c_size_t)]
-
-
 clone = _system_call("clone", _long, _long, _long, _long, _long)
 open_tree = _system_call("open_tree", _long, _str, _long)
 move_mount = _system_call("move_mount", _long, _str, _long, _str, _long)
@@ -137,9 +130,14 @@ capset = _system_call("capset", _str, _str)
 landlock_create_ruleset = _system_call("landlock_create_ruleset", _ptr, _long, _long)
 landlock_add_rule = _system_call("landlock_add_rule", _long, _long, _ptr, _long)
 landlock_restrict_self = _system_call("landlock_restrict_self", _long, _long)
-process_vm_readv = _system_call(
-    "process_vm_readv", _long, ctypes.POINTER(IoVec), _long, ctypes.POINTER(IoVec), _long, _long
-)
+read_other: Callable[..., int] = _libc["process_vm_readv"]
+"""``process_vm_readv`` with addresses as numbers; -1 for any failure. The hot path of what a box's calls are about."""
+read_other.argtypes = [ctypes.c_int, *[ctypes.c_size_t, ctypes.c_ulong] * 2, ctypes.c_ulong]  # type: ignore[attr-defined]
+read_other.restype = ctypes.c_ssize_t  # type: ignore[attr-defined]
+open_place: Callable[..., int] = _libc["syscall"]
+"""``openat2`` (its number first) with ``struct open_how`` as bytes; -1 for a failure, with ctypes' errno."""
+open_place.argtypes = [_long, ctypes.c_int, _str, _str, ctypes.c_size_t]  # type: ignore[attr-defined]
+open_place.restype = _long  # type: ignore[attr-defined]
 keyctl = _system_call("keyctl", _long, _str)
 prctl = _library_call("prctl", ctypes.c_int, _long, _long, _long, _long)
 mount = _library_call("mount", _str, _str, _str, ctypes.c_ulong, _str)

@@ -1,7 +1,7 @@
 """The system call filter: which calls a box may not make, which are seen on the way, and how it is put in force.
 
 Refused calls are answered by the launcher (EPERM), which thereby sees each of them; a call is never let through on
-the launcher's word except ``execve``, which was allowed anyway and is only recorded.
+the launcher's word except ``execve`` and those that change a path, which were allowed anyway and are only recorded.
 """
 
 import ctypes
@@ -22,11 +22,14 @@ from ringfence.sandbox.inner.bpf import (
     NUMBER,
     Program,
 )
+from ringfence.sandbox.inner.changes import WRITE_INTENT
 
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32 = 0x40000000
 NEW_NAMESPACES = 0x7E020000
 """Every CLONE_NEW* bit that clone(2) can carry."""
+NEW_TIME = 0x80
+"""CLONE_NEWTIME, which only clone3 and unshare can carry."""
 
 _BOTH = {
     "io_uring_setup": 425,
@@ -70,6 +73,30 @@ JUDGED = {
     "aarch64": {"ioctl": 29, "personality": 92, "socket": 198, "clone": 220, "execve": 221, "execveat": 281},
 }
 CLONE3 = 435
+_CHANGING_BOTH = {
+    "openat2": 437,
+    "fchmodat2": 452,
+    "setxattrat": 463,
+    "removexattrat": 466,
+}
+CHANGING = {
+    "x86_64": {
+        "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87, "symlink": 88,
+        "chmod": 90, "chown": 92, "lchown": 94, "mknod": 133, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
+        "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "mkdirat": 258, "mknodat": 259, "fchownat": 260,
+        "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268, "renameat2": 316,
+        **_CHANGING_BOTH,
+    },
+    "aarch64": {
+        "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
+        "mknodat": 33, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45,
+        "fchmodat": 53, "fchownat": 54, "renameat2": 276,
+        **_CHANGING_BOTH,
+    },
+}  # fmt: skip
+"""Calls that change what stands under a path: each comes to the launcher, which records those that lead outside."""
+OPENING = {"x86_64": {"open": (2, 1), "openat": (257, 2)}, "aarch64": {"openat": (56, 2)}}
+"""Number, and the register with the flags; it comes to the launcher only where they ask for more than reading."""
 TERMINAL_INJECTION = {0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x5423: "TIOCSETD"}
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 RAW = 3
@@ -90,10 +117,11 @@ def build(machine: str) -> bytes:
     program.label("known")
     program.load(NUMBER)
     program.test(AT_LEAST, X32, yes="missing")
-    program.test(EQUAL, CLONE3, yes="missing")
+    for name, (number, _flags) in OPENING[machine].items():
+        program.test(EQUAL, number, yes=f"judge-{name}")
     for name, number in judged.items():
         program.test(EQUAL, number, yes=f"judge-{name}")
-    for number in sorted(refused.values()):
+    for number in sorted([*refused.values(), *CHANGING[machine].values(), CLONE3]):
         program.test(EQUAL, number, yes="notify")
     program.label("allow")
     program.answer(ALLOW)
@@ -101,9 +129,13 @@ def build(machine: str) -> bytes:
     program.label("judge-execveat")
     program.label("notify")
     program.answer(NOTIFY)
-    # clone3 hides its flags behind a pointer; ENOSYS makes every C library fall back to clone.
     program.label("missing")
     program.answer(ERRNO | errno.ENOSYS)
+    for name, (_number, register) in OPENING[machine].items():
+        program.label(f"judge-{name}")
+        program.load(ARGUMENTS + 8 * register)
+        program.test(ANY_BIT, WRITE_INTENT, yes="refuse")
+        program.answer(ALLOW)
     _judge_arguments(program)
     return program.assemble()
 

@@ -127,11 +127,11 @@ class Ward:
     def _take(self, message: tuple[Any, ...], descriptors: list[int]) -> None:
         match message[0]:
             case "sealed":
-                self.calls = Calls(self.loop, descriptors[0], self.record, list(self.order["argv"]))
+                self.calls = Calls(self.loop, descriptors[:2], self.record, self.order)
                 self.decoys.add(message[1], self._touched)
                 self.abi, self.unseen = message[2], message[3]
-                if self.hidden is not None and len(descriptors) > 1:
-                    self.hidden.hold(descriptors[1], descriptors[2:])
+                if self.hidden is not None and len(descriptors) > 2:
+                    self.hidden.hold(descriptors[2], descriptors[3:])
             case "root":
                 self.hidden = self.answerer.begin(descriptors[0], message[1])
             case "network":

@@ -1,7 +1,7 @@
 """What happens in a box, seen from outside: programs started, calls refused, decoys touched. Bounded, counted exactly.
 
-The record of an exec is read from the memory of the caller, which it could change meanwhile: it is a record, never
-the wall. Refused calls are judged by register values that the kernel copied, so those are exact.
+The record of an exec or of a change is read from the memory of the caller, which it could change meanwhile: it is a
+record, never the wall. Refused calls are judged by register values that the kernel copied, so those are exact.
 """
 
 import contextlib
@@ -11,10 +11,24 @@ import os
 import signal
 import struct
 from collections.abc import Callable
+from typing import Any
 
 from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.attempts import KINDS as CHANGE_KINDS
+from ringfence.sandbox.inner.attempts import Attempts, Memory
+from ringfence.sandbox.inner.changes import CHANGES
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
-from ringfence.sandbox.inner.seccomp import ARCHES, JUDGED, REFUSED, TERMINAL_INJECTION
+from ringfence.sandbox.inner.seccomp import (
+    ARCHES,
+    CHANGING,
+    CLONE3,
+    JUDGED,
+    NEW_NAMESPACES,
+    NEW_TIME,
+    OPENING,
+    REFUSED,
+    TERMINAL_INJECTION,
+)
 
 RECEIVE, SEND, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 SYNC_WAKE_UP = 1
@@ -24,10 +38,18 @@ ANSWER = struct.Struct("=QqiI")
 TOUCHED = 0x1 | 0x20
 """IN_ACCESS and IN_OPEN."""
 MANY_KINDS = 1000
+MANY_CHANGES = 250
+"""So many kinds of attempted changes are kept, apart from all else: a flood of them takes no other record's place."""
 ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
 NAMES = (
-    {number: name for name, number in (*REFUSED[kernel.MACHINE].items(), *JUDGED[kernel.MACHINE].items())}
+    {number: name for table in (REFUSED, JUDGED) for name, number in table[kernel.MACHINE].items()} | {CLONE3: "clone3"}
+    if kernel.NUMBERS
+    else {}
+)
+CHANGES_BY_NUMBER = (
+    {number: CHANGES[name] for name, number in CHANGING[kernel.MACHINE].items()}
+    | {number: CHANGES[name] for name, (number, _flags) in OPENING[kernel.MACHINE].items()}
     if kernel.NUMBERS
     else {}
 )
@@ -68,15 +90,19 @@ class Record:
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, str], int] = {}
+        self.changes = 0
         self.dropped = 0
 
     def add(self, kind: str, detail: str, count: int = 1) -> bool:
         """Count one or more; True when it is the first of its kind."""
         key = (kind, detail)
         first = key not in self.counts
-        if first and len(self.counts) >= MANY_KINDS:
-            self.dropped += count
-            return False
+        if first:
+            change = kind in CHANGE_KINDS
+            if self.changes >= MANY_CHANGES if change else len(self.counts) - self.changes >= MANY_KINDS:
+                self.dropped += count
+                return False
+            self.changes += change
         self.counts[key] = self.counts.get(key, 0) + count
         return first
 
@@ -84,12 +110,17 @@ class Record:
 class Calls:
     """The listener of one box's filter: answers every notice at once, and records it."""
 
-    def __init__(self, loop: Loop, listener: int, record: Record, first: list[bytes]) -> None:
-        self.loop, self.listener, self.record, self.first = loop, listener, record, first
+    def __init__(self, loop: Loop, descriptors: list[int], record: Record, order: dict[str, Any]) -> None:
+        """``descriptors``: the listener's, and one that stands for the box's root folder."""
+        self.loop, self.record = loop, record
+        self.listener, root = descriptors
+        self.first = list(order["argv"])
+        self.memory = Memory()
+        self.attempts = Attempts(order, root, self.memory, record.add)
         self.buffer = bytearray(NOTICE.size)
         with contextlib.suppress(OSError):  # older kernels only wake the caller a little later
-            fcntl.ioctl(listener, SET_FLAGS, SYNC_WAKE_UP)
-        loop.watch(listener, READ, self._ready)
+            fcntl.ioctl(self.listener, SET_FLAGS, SYNC_WAKE_UP)
+        loop.watch(self.listener, READ, self._ready)
 
     def _ready(self, events: int) -> None:
         if events & READ:
@@ -113,7 +144,17 @@ class Calls:
             self._answer(identity, -errno.EPERM, 0)
             self.record.add("refused-syscall", f"call {number} of architecture {notice[4]:#x}")
             return
+        change = CHANGES_BY_NUMBER.get(number)
+        if change is not None:
+            taken = self.attempts.take(change, number, pid, arguments)
+            # An answer that found its caller also says that what was read was the caller's, not that of a later process.
+            if self._answer(identity, 0, CONTINUE) and taken is not None:
+                self.attempts.judge(taken)
+            return
         name = NAMES.get(number, str(number))
+        if name == "clone3":
+            self._clone3(identity, pid, arguments)
+            return
         if name in {"execve", "execveat"}:
             shift = name == "execveat"
             detail = self._exec(pid, arguments[shift], arguments[1 + shift])
@@ -124,11 +165,18 @@ class Calls:
         self._answer(identity, -error, 0)
         self.record.add("refused-syscall", describe(name, arguments))
 
-    def _answer(self, identity: int, error: int, flags: int) -> None:
+    def _clone3(self, identity: int, pid: int, arguments: tuple[int, ...]) -> None:
+        """Its flags stand behind a pointer, where no filter sees them: "no such call" makes C libraries fall back to clone."""
+        flags = self.memory.word(pid, arguments[0])
+        if self._answer(identity, -errno.ENOSYS, 0) and flags & (NEW_NAMESPACES | NEW_TIME):
+            self.record.add("refused-syscall", f"clone3 {flags:#x}")
+
+    def _answer(self, identity: int, error: int, flags: int) -> bool:
         try:
             fcntl.ioctl(self.listener, SEND, ANSWER.pack(identity, 0, error, flags))
         except OSError:
-            return  # interrupted or dead: nothing waits for the answer
+            return False  # interrupted or dead: nothing waits for the answer
+        return True
 
     def _exec(self, pid: int, program: int, vector: int) -> str:
         first, self.first = self.first, []
@@ -157,6 +205,7 @@ class Calls:
         if self.listener >= 0:
             self.loop.forget(self.listener)
             os.close(self.listener)
+            self.attempts.close()
             self.listener = -1
 
 

@@ -1,0 +1,204 @@
+"""Calls that would change a path, and which of them the box may not make. Pure: what was read of a call in, words out.
+
+What is judged here is recorded and never decided on: the caller could change its memory meanwhile, and the kernel's own
+rules (mounts, Landlock, owners) are the wall. Every answer to such a call is "go on".
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW = 0x100, 0x400
+O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE = 0o100, 0o200, 0o1000, 0o20000000
+WRITE_INTENT = 0o3 | O_CREAT | O_TRUNC
+"""Bits of open flags that say that the file would be changed or made: write-only, read-write, create, truncate."""
+NOFOLLOW = {"x86_64": 0o400000, "aarch64": 0o100000}
+HERE = None
+"""In place of a register with a folder's descriptor: the caller's working folder."""
+SHOWN = 200
+"""Bytes of a path that a record shows; of a longer one, its beginning and its end."""
+INNER_ATTRIBUTES = (b"trusted.", b"security.", b"user.overlay.")
+"""Extended attributes that belong to the kernel, or by which an overlay finds what lies below."""
+OWN_SETTINGS = re.compile(
+    rb"/proc/(self|thread-self|\d+)/(task/\d+/)?(comm|oom_score_adj|oom_adj|coredump_filter|timerslack_ns|autogroup|clear_refs)"
+)
+"""What a process may set about itself, and ordinary runtimes do (the name of a thread, its place when memory runs out)."""
+OWN_DESCRIPTOR = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)")
+CACHES = b"/__pycache__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One kind of call: the words for it and where its registers hold what it is about."""
+
+    words: str
+    paths: tuple[tuple[int | None, int], ...]
+    """For each path: the register with the folder's descriptor, and the register with the path's address."""
+    follows: bool = False
+    """Whether a link in the last place is followed."""
+    flags: int = -1
+    """The register with ``AT_*`` or open flags, where there is one."""
+    attribute: int = -1
+    """The register with the address of an extended attribute's name."""
+
+
+def _open(folder: int | None, path: int, flags: int = -1) -> Change:
+    return Change(words="open for writing", paths=((folder, path),), follows=True, flags=flags)
+
+
+def _one(words: str, folder: int | None, path: int, *, follows: bool = False, flags: int = -1) -> Change:
+    return Change(words=words, paths=((folder, path),), follows=follows, flags=flags)
+
+
+CHANGES = {
+    "open": _open(HERE, 0, 1),
+    "creat": _open(HERE, 0),
+    "openat": _open(0, 1, 2),
+    "openat2": _open(0, 1),
+    "truncate": _one("truncate", HERE, 0, follows=True),
+    "unlink": _one("remove", HERE, 0),
+    "unlinkat": _one("remove", 0, 1),
+    "rmdir": _one("remove", HERE, 0),
+    "mkdir": _one("make folder", HERE, 0),
+    "mkdirat": _one("make folder", 0, 1),
+    "mknod": _one("mknod", HERE, 0),
+    "mknodat": _one("mknod", 0, 1),
+    "symlink": _one("symlink", HERE, 1),
+    "symlinkat": _one("symlink", 1, 2),
+    "link": Change(words="link", paths=((HERE, 0), (HERE, 1))),
+    "linkat": Change(words="link", paths=((0, 1), (2, 3))),
+    "rename": Change(words="rename", paths=((HERE, 0), (HERE, 1))),
+    "renameat": Change(words="rename", paths=((0, 1), (2, 3))),
+    "renameat2": Change(words="rename", paths=((0, 1), (2, 3))),
+    "chmod": _one("chmod", HERE, 0, follows=True),
+    "fchmodat": _one("chmod", 0, 1, follows=True),
+    "fchmodat2": _one("chmod", 0, 1, follows=True, flags=3),
+    "chown": _one("chown", HERE, 0, follows=True),
+    "lchown": _one("chown", HERE, 0),
+    "fchownat": _one("chown", 0, 1, follows=True, flags=4),
+    "setxattr": Change(words="setxattr", paths=((HERE, 0),), follows=True, attribute=1),
+    "lsetxattr": Change(words="setxattr", paths=((HERE, 0),), attribute=1),
+    "fsetxattr": Change(words="setxattr", paths=(), attribute=1),
+    "setxattrat": Change(words="setxattr", paths=((0, 1),), flags=2, follows=True, attribute=3),
+    "removexattr": Change(words="removexattr", paths=((HERE, 0),), follows=True, attribute=1),
+    "lremovexattr": Change(words="removexattr", paths=((HERE, 0),), attribute=1),
+    "fremovexattr": Change(words="removexattr", paths=(), attribute=1),
+    "removexattrat": Change(words="removexattr", paths=((0, 1),), flags=2, follows=True, attribute=3),
+}
+
+
+def follows(change: Change, registers: Sequence[int], nofollow: int) -> bool:
+    """Whether this call would follow a link in the last place of its path."""
+    if not change.follows or change.flags < 0:
+        return change.follows
+    flags = registers[change.flags]
+    if change.words == "open for writing":
+        return not (flags & nofollow or flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL)
+    return not flags & AT_SYMLINK_NOFOLLOW
+
+
+def unnamed(change: Change, registers: Sequence[int]) -> bool:
+    """Whether a file without a name is to be made in the folder that the path names."""
+    return change.flags >= 0 and change.words == "open for writing" and bool(registers[change.flags] & O_TMPFILE)
+
+
+def joined(base: bytes, path: bytes) -> bytes:
+    """The path from the root as it was meant; empty where it is relative to no known folder."""
+    if path.startswith(b"/"):
+        return path
+    return base + b"/" + path if base else b""
+
+
+def normal(path: bytes) -> bytes:
+    """Without ``.``, ``..`` and empty parts, by the letters; where links stand, ``real`` tells more."""
+    if b"/." in path or b"//" in path or path.endswith(b"/"):
+        path = posixpath.normpath(path)
+        return path[1:] if path.startswith(b"//") else path
+    return path
+
+
+class Places:
+    """What one box may change, from its order: the writable places, the devices, and the names that the view hides."""
+
+    def __init__(self, order: dict[str, Any], devices: Sequence[bytes]) -> None:
+        self.writable: tuple[bytes, ...] = tuple(place.rstrip(b"/") + b"/" for place in order["writable"])
+        self.devices = frozenset(b"/dev/" + name for name in (*devices, b"ptmx", b"pts/ptmx"))
+        self.hidden: frozenset[bytes] = frozenset(order["hidden"])
+        trees = [step[1].rstrip(b"/") for step in order["steps"] if step[0] == "ro"]
+        self.programs: tuple[bytes, ...] = tuple(tree for tree in trees if tree != b"/etc")
+        self.closed: tuple[bytes, ...] = tuple(tree + b"/" for tree in trees if tree.startswith(self.writable))
+
+    def may_change(self, path: bytes) -> bool:
+        """Whether the path, taken by its letters, is one that the box may change."""
+        if path.startswith(self.writable):
+            return not path.startswith(self.closed)
+        if path in self.devices:
+            return True
+        if path.startswith(b"/dev/pts/"):
+            return True
+        return path.startswith(b"/proc/") and OWN_SETTINGS.fullmatch(path) is not None
+
+    def plain(self, path: bytes, words: str) -> bool:
+        """Whether the path lies in a writable place, and the view hides nothing under it."""
+        return path.startswith(self.writable) and not path.startswith(self.closed) and not self.hides(path, words)
+
+    def hides(self, path: bytes, words: str) -> bool:
+        """Whether the view hides something under this name; for a rename also below it."""
+        if not self.hidden:
+            return False
+        return path in self.hidden or (words == "rename" and any(one.startswith(path + b"/") for one in self.hidden))
+
+    def folded(self, path: bytes) -> bytes:
+        """The path as a record names it: one name for all byte code caches of one tree of programs.
+
+        Python tries to keep byte code beside each module that it loads, so by its full name this ordinary noise would
+        crowd out all else.
+        """
+        if CACHES in path:
+            for tree in self.programs:
+                if path.startswith(tree + b"/"):
+                    return tree + b"/**" + CACHES
+        return path
+
+
+def real(path: bytes, *, last: bool, read_link: Callable[[bytes], bytes | None], most: int = 400) -> bytes:
+    """The path with links followed, as far as ``read_link`` (None: no link there) tells; the last one if asked for.
+
+    Ends after ``most`` looks whatever the links say; what is left then stays as it stands. Nothing is followed through
+    ``/proc``, where links lead by the kernel's own word.
+    """
+    done, rest = b"", [part for part in path.split(b"/") if part]
+    rest.reverse()
+    while rest:
+        part = rest.pop()
+        if part == b".":
+            continue
+        if part == b"..":
+            if done.startswith(b"/proc/"):
+                return b"/".join([done, part, *reversed(rest)])
+            done = done.rpartition(b"/")[0]
+            continue
+        here = done + b"/" + part
+        target = None
+        if most > 0 and (rest or last) and not here.startswith(b"/proc/"):
+            most -= 1
+            target = read_link(here)
+        if target is None:
+            done = here
+            continue
+        if target.startswith(b"/"):
+            done = b""
+        rest += [one for one in reversed(target.split(b"/")) if one]
+        if len(rest) > most:
+            return normal(done + b"/" + b"/".join(reversed(rest)))
+    return done or b"/"
+
+
+def shown(path: bytes) -> str:
+    """The path for a record: as it is where every letter can be printed, otherwise escaped; a long one without its middle."""
+    if len(path) > SHOWN:
+        path = path[: SHOWN // 2] + "…".encode() + path[-SHOWN // 2 :]
+    text = path.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() and " " not in text else ascii(text)

@@ -1,0 +1,171 @@
+"""Attempts of a box to change what it may not change stand in its record; ordinary work leaves none there."""
+
+import os
+
+import pytest
+
+from ringfence.sandbox.inner.watch import MANY_CHANGES
+
+pytestmark = pytest.mark.needs_userns
+KINDS = {"refused-write", "hidden-write"}
+
+
+def attempts(ran):
+    return {o.detail: o.count for o in ran.execution.observations if o.kind in KINDS}
+
+
+def python(bench, text, **options):
+    return bench.run("/usr/bin/python3", "-c", "import ctypes, os, sys\n" + text, **options)
+
+
+def test_every_way_to_change_a_path_outside_is_seen(bench):
+    ran = python(bench, """
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(function, *arguments, **options):
+    try: function(*arguments, **options)
+    except OSError: pass
+os.mkdir("sub"); here = os.open("sub", os.O_RDONLY); usr = os.open("/usr", os.O_PATH)
+attempt(os.open, "/etc/passwd", os.O_WRONLY); attempt(os.open, "/nowhere/at/all", os.O_CREAT)
+attempt(os.unlink, "../../../../../../../../etc/hosts"); attempt(os.unlink, "bin/env", dir_fd=usr)
+attempt(os.mkdir, "/opt/new"); attempt(os.rmdir, "/usr/lib"); attempt(os.rename, "sub", "/usr/sub")
+attempt(os.rename, "/etc/hosts", "hosts"); attempt(os.link, "/etc/hosts", "hosts"); attempt(os.symlink, "x", "/usr/x")
+attempt(os.mknod, "/usr/pipe", 0o10600); attempt(os.chmod, "/usr/bin", 0o777); attempt(os.chown, "/usr/bin", 1, 1)
+attempt(os.truncate, "/usr/bin/env", 0); attempt(os.setxattr, "sub", "trusted.x", b"y")
+attempt(os.setxattr, here, "user.overlay.opaque", b"y"); attempt(os.open, "/dev/mem", os.O_RDWR)
+attempt(os.mkdir, "/sys/fs/cgroup/x"); attempt(os.open, "/proc/1/mem", os.O_RDWR)
+attempt(os.open, "/proc/self/root/etc/passwd", os.O_RDWR); attempt(os.open, f"/proc/self/cwd/../../x", os.O_CREAT)
+how = (ctypes.c_uint64 * 3)(os.O_WRONLY, 0, 0); libc.syscall(437, -100, b"/usr/by-openat2", how, 24)
+how = (ctypes.c_uint64 * 3)(os.O_RDONLY, 0, 0); libc.syscall(437, -100, b"/usr/bin", how, 24)
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    project = bench.layer.target
+    assert attempts(ran) == dict.fromkeys([
+        "open for writing /etc/passwd", "open for writing /nowhere/at/all", "remove /etc/hosts", "remove /usr/bin/env",
+        "make folder /opt/new", "remove /usr/lib", f"rename {project}/sub to /usr/sub", f"rename /etc/hosts to {project}/hosts",
+        f"link /etc/hosts to {project}/hosts", "symlink /usr/x", "mknod /usr/pipe", "chmod /usr/bin", "chown /usr/bin",
+        "truncate /usr/bin/env", f"setxattr trusted.x on {project}/sub", "setxattr user.overlay.opaque on an open file",
+        "open for writing /dev/mem", "make folder /sys/fs/cgroup/x", "open for writing /proc/1/mem",
+        "open for writing /proc/self/root/etc/passwd", "open for writing /proc/self/cwd/../../x", "open for writing /usr/by-openat2",
+    ], 1)  # fmt: skip
+
+
+def test_links_that_lead_out_are_followed_for_the_record(bench):
+    ran = bench.sh(
+        "ln -s /home/u/other/notes.txt link; ln -s /usr/lib away; echo x > link; echo x > away/x; ln -sf new link;"
+        " echo x > away/../bin/y; :"
+    )
+    project = bench.layer.target
+    assert attempts(ran) == {
+        f"open for writing /home/u/other/notes.txt through {project}/link": 1,
+        f"open for writing /usr/lib/x through {project}/away/x": 1,
+        f"open for writing /usr/bin/y through {project}/away/../bin/y": 1,
+    }
+
+
+def test_names_that_hide_something_are_seen(bench):
+    ran = bench.sh("echo x > .env; mv .env other; echo x > plain.env")
+    project = bench.layer.target
+    found = {(o.kind, o.detail) for o in ran.execution.observations if o.kind in KINDS}
+    assert found == {
+        ("hidden-write", f"open for writing {project}/.env"),
+        ("hidden-write", f"rename {project}/.env to {project}/other"),
+    }
+
+
+ORDINARY = """
+set -e
+echo x > /dev/null; echo x > /tmp/a; echo x > /var/tmp/b; echo x > /dev/shm/c
+mkdir -p "$PWD/deep/er/still"; mkdir -p /tmp/x/y; cp -a readme.txt deep/; mv readme.txt read.txt; ln -s read.txt l; echo y > l
+exec 3> out; echo z >&3; echo z > /proc/self/fd/3; echo z > /dev/fd/3
+git init -q . && git add -A && git commit -qm one && git checkout -qb two && git mv read.txt again.txt && git commit -qam two
+tar cf /tmp/all.tar . && mkdir un && tar xf /tmp/all.tar -C un && rm -r un deep && sort -o sorted again.txt
+python3 -c '
+import json, subprocess, tempfile, threading, multiprocessing, asyncio, email, sqlite3
+tempfile.TemporaryFile().close(); threading.Thread(target=print).start()
+with multiprocessing.Pool(2) as pool: pool.map(abs, [1, 2])
+sqlite3.connect("base.db").execute("create table t (a)"); subprocess.run(["true"], stdout=subprocess.DEVNULL)
+'
+"""
+
+
+def test_ordinary_work_leaves_no_attempt_in_the_record(bench):
+    ran = bench.sh(ORDINARY)
+    assert ran.execution.exit == 0, ran.err
+    assert {detail for detail in attempts(ran) if "__pycache__" not in detail} == set()
+
+
+def test_repeated_attempts_are_counted_exactly(bench):
+    ran = bench.sh("for n in $(seq 300); do echo x > /usr/x; done 2> /dev/null; true")
+    assert attempts(ran) == {"open for writing /usr/x": 300}
+
+
+def test_a_flood_of_attempts_takes_no_other_record_s_place(bench):
+    ran = python(bench, """
+for n in range(3000):
+    try: os.unlink(f"/usr/{n}")
+    except OSError: pass
+os.system("/usr/bin/env true")
+""")  # fmt: skip
+    assert sum(attempts(ran).values()) == MANY_CHANGES
+    assert ran.execution.observations_dropped == 3000 - MANY_CHANGES
+    assert [o for o in ran.execution.observations if o.kind == "exec" and "env true" in o.detail]
+
+
+def test_hostile_memory_neither_hangs_nor_fools_the_listener(bench):
+    ran = python(bench, """
+import mmap, threading
+libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p; libc.mmap.argtypes = [ctypes.c_void_p] + [ctypes.c_size_t] * 5
+def mkdir(address): return libc.syscall(258, ctypes.c_long(-100), ctypes.c_ulong(address), 0o700)
+for address in (0, 1, 4095, 1 << 47, (1 << 47) - 1, (1 << 64) - 1, 1 << 63): assert mkdir(address) == -1
+area = libc.mmap(None, 8192, 3, 0x22, 2**64 - 1, 0); libc.munmap(ctypes.c_void_p(area + 4096), ctypes.c_size_t(4096))
+ctypes.memmove(area + 4096 - 9, b"/usr/end\\0", 9); mkdir(area + 4096 - 9)
+ctypes.memmove(area + 4096 - 9, b"/usr/endx", 9); assert mkdir(area + 4096 - 9) == -1
+for text in (b"/usr/" + b"x" * 4090, b"/usr/" + b"y" * 9000, b"/usr/" + b"z/" * 1800, b"/usr/\\xff\\xfe", b"/usr/\\x1b[2J", b"", b"/"):
+    kept = ctypes.create_string_buffer(text); mkdir(ctypes.addressof(kept))
+for folder in (-1, 9999, 2**31 - 1): libc.syscall(258, ctypes.c_long(folder), b"x", 0o700)
+reader, writer = os.pipe(); libc.syscall(258, ctypes.c_long(reader), b"x", 0o700)
+libc.syscall(435, ctypes.c_ulong(1), ctypes.c_ulong(88)); libc.syscall(437, -100, b"/usr/q", ctypes.c_ulong(1), 24)
+flip = ctypes.create_string_buffer(b"/tmp/flip" + bytes(20))
+def change():
+    for n in range(20000): flip.value = b"/usr/flip" if n % 2 else b"/tmp/flip"
+thread = threading.Thread(target=change); thread.start()
+for n in range(2000): mkdir(ctypes.addressof(flip))
+thread.join(); print("whole")
+""")  # fmt: skip
+    assert ran.out == b"whole\n", ran.err
+    seen = attempts(ran)
+    assert seen["make folder /usr/end"] == 1
+    assert seen[r"make folder /usr/\xff\xfe"] == 1
+    assert seen[r"make folder '/usr/\x1b[2J'"] == 1
+    assert not any("y" * 50 in detail for detail in seen)
+
+
+def test_pipes_and_sockets_on_the_way_are_never_opened(bench):
+    ran = bench.sh(
+        "mkfifo pipe; ln -s pipe link; (echo x > link &) ; cat link; ln -s $PWD/pipe/x deeper; : > deeper; true"
+    )
+    assert ran.out == b"x\n"
+
+
+def test_clone3_with_a_namespace_is_recorded_and_missing_as_before(bench):
+    ran = python(bench, """
+import struct
+libc = ctypes.CDLL(None, use_errno=True)
+for flags in (0x10000000, 0x20000000, 0x100):
+    kept = ctypes.create_string_buffer(struct.pack("11Q", flags, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0))
+    assert libc.syscall(435, kept, 88) == -1 and ctypes.get_errno() == 38
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    seen = {o.detail for o in ran.execution.observations if o.kind == "refused-syscall"}
+    assert seen == {"clone3 0x10000000", "clone3 0x20000000"}
+
+
+def test_byte_code_beside_programs_is_one_line(bench, tmp_path):
+    tool = tmp_path / "tool"
+    tool.mkdir()
+    for name in ("one", "two", "three"):
+        (tool / f"{name}.py").write_text("x = 1\n")
+    ran = python(bench, f"sys.path.insert(0, {str(tool)!r}); import one, two, three", read_only=(str(tool),))
+    assert ran.execution.exit == 0, ran.err
+    assert [detail for detail in attempts(ran) if str(tool) in detail] == [f"make folder {tool}/**/__pycache__"]
+    assert not os.path.exists(tool / "__pycache__")
