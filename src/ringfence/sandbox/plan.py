@@ -37,7 +37,20 @@ DECOYS = (
     (".pypirc", "[pypi]\nusername = __token__\npassword = {}\n"),
     (".gnupg/private-keys-v1.d/decoy.key", "(private-key {})\n"),
     (".mozilla/firefox/default/logins.json", '{{"logins": [], "seed": "{}"}}\n'),
+    (".mozilla/firefox/profiles.ini", "[Profile0]\nName={}\nIsRelative=1\nPath=default\n"),
     (".config/google-chrome/Default/Login Data", "{}\n"),
+    (".config/chromium/Default/Login Data", "{}\n"),
+    (".local/share/keyrings/login.keyring", "GnomeKeyring {}\n"),
+    (".password-store/decoy.gpg", "{}\n"),
+    (".ssh/id_ecdsa", "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n"),
+    (".azure/msal_token_cache.json", '{{"AccessToken": {{}}, "seed": "{}"}}\n'),
+    (".azure/accessTokens.json", "[]\n"),
+    (".config/git/credentials", "https://decoy:{}@git.example.org\n"),
+    (".gem/credentials", "---\n:rubygems_api_key: {}\n"),
+    (".vault-token", "{}"),
+    (".s3cfg", "[default]\naccess_key = EXAMPLEDECOY\nsecret_key = {}\n"),
+    (".bitcoin/wallet.dat", "{}\n"),
+    (".ethereum/keystore/UTC--decoy", '{{"crypto": "{}"}}\n'),
 )
 """Credentials that are worth nothing, where a thief looks first and ordinary tools do not look unasked."""
 QUIET_DECOYS = (
@@ -46,6 +59,17 @@ QUIET_DECOYS = (
     (".docker/config.json", "{{}}\n"),
     (".config/gh/hosts.yml", "# git.example.org: {{oauth_token: {}}}\n"),
     (".bash_history", "ls\n"),
+    (".zsh_history", "ls\n"),
+    (".python_history", ""),
+    (".node_repl_history", ""),
+    (".psql_history", ""),
+    (".mysql_history", ""),
+    (".pgpass", "# git.example.org:5432:decoy:decoy:{}\n"),
+    (".my.cnf", "# password={}\n"),
+    (".cargo/credentials.toml", "# token = {}\n"),
+    (".terraform.d/credentials.tfrc.json", '{{"credentials": {{}}}}\n'),
+    (".config/rclone/rclone.conf", "# pass = {}\n"),
+    (".codex/auth.json", "{{}}\n"),
     (".claude/.credentials.json", "{{}}\n"),
 )
 """Files that ordinary programs open too, so opening one is recorded and no more; they change nothing for those programs."""

@@ -226,10 +226,8 @@ def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> list[
     watches = []
     for path, content, mode, kind in late:
         try:
-            if not os.path.lexists(path):
-                if not os.path.isdir(os.path.dirname(path)):
-                    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+            file = _make(path, mode)
+            if file >= 0:
                 os.write(file, content)
                 os.close(file)
             if kind:
@@ -237,6 +235,21 @@ def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> list[
         except OSError:
             continue  # the home is the agent's own: what it blocked there it lost, nothing else
     return watches
+
+
+def _make(path: bytes, mode: int) -> int:
+    """The new file, open, with the folders above it; -1 where something has that name already."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except FileExistsError:
+        return -1
+    except FileNotFoundError:
+        missing = [folder := os.path.dirname(path)]
+        while not os.path.isdir(folder := os.path.dirname(folder)):
+            missing.append(folder)
+        for folder in reversed(missing):
+            os.mkdir(folder, 0o700)  # each of them: tools distrust a folder of keys that others may write to
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
 
 
 def _terminal(box: socket.socket, size: tuple[int, int]) -> None:

@@ -1,0 +1,48 @@
+"""Decoys tell who opens them, and ordinary tools neither open them nor behave otherwise because of them."""
+
+import shutil
+
+import pytest
+
+from ringfence.sandbox.plan import DECOYS, QUIET_DECOYS
+
+pytestmark = pytest.mark.needs_userns
+TOOLS = {
+    "node": 'node -e \'require("fs").writeFileSync("n", "1")\' && echo \'process.exit(0)\' | node -i > /dev/null',
+    "npm": "npm init -y > /dev/null && npm config list > /dev/null && npm ls && npm run 2>&1",
+    "git": "git init -q . && git add -A && git commit -qm x && git status && git config --list && git remote add o https://x.example/y",
+    "gpg": "gpg --batch --list-keys && gpg --batch --list-secret-keys && gpg --batch --version",
+    "python3": "python3 -m pip --version; python3 -c 'import netrc, urllib.request' && echo 'print(1)' | python3 -i",
+    "psql": "psql --version && psql -h /nowhere -c 'select 1'; true",
+    "cargo": "cargo init -q --vcs none --name x . && cargo metadata -q --offline --format-version 1 > /dev/null",
+    "ssh": "ssh -V && ssh -G example.org > /dev/null",
+}
+
+
+def test_each_decoy_tells_when_it_is_opened(bench):
+    names = " ".join(f"'{path}'" for path, _text in (*DECOYS, *QUIET_DECOYS))
+    ran = bench.sh(
+        f'cd && for name in {names}; do test "$(stat -c %a "$name")" = 600 && cat "$name" > /dev/null || exit 1; done'
+    )
+    assert ran.execution.exit == 0, ran.err
+    home = bench.plan("true").home
+    seen = {(o.kind, o.detail) for o in ran.execution.observations if o.kind in {"decoy", "credential-read"}}
+    assert seen == {
+        *(("decoy", f"{home}/{path}") for path, _text in DECOYS),
+        *(("credential-read", f"{home}/{path}") for path, _text in QUIET_DECOYS),
+    }
+
+
+def test_the_folders_of_decoys_are_private(bench):
+    ran = bench.sh("cd && find . -mindepth 1 -type d ! -perm 700")
+    assert ran.out == b""
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_ordinary_tools_work_and_touch_no_decoy(bench, tool):
+    if shutil.which(tool, path="/usr/bin:/bin") is None:
+        pytest.skip(f"{tool} is not installed for everybody here")
+    ran = bench.sh(TOOLS[tool])
+    assert ran.execution.exit == 0, ran.err
+    assert b"decoy" not in ran.out + ran.err
+    assert [o.detail for o in ran.execution.observations if o.kind == "decoy"] == []
