@@ -100,6 +100,22 @@ def test_a_hidden_file_survives_the_removal_of_its_folder(fenced):
     assert {i.rule for i in report.refused} <= {"gate/hidden"}
 
 
+def test_a_renamed_folder_arrives_as_one_that_moved(fenced):
+    root, tree, sh = fenced
+    with open(f"{root}/src/.env", "w", encoding="utf-8") as stream:
+        stream.write("SECRET=1\n")
+    assert "SECRET" not in sh(
+        "git mv src lib && git mv lib .. 2>/dev/null; cat lib/.env 2>&1; ls -A lib; git status --porcelain"
+    )
+    report = commit(tree)
+    assert open_text(f"{root}/lib/b.py") == "b\n"
+    assert not os.path.exists(f"{root}/src/b.py")
+    assert open_text(f"{root}/src/.env") == "SECRET=1\n"
+    assert os.listdir(f"{root}/lib") == ["b.py"]
+    assert {i.rule for i in report.refused} <= {"gate/hidden"}
+    assert "moving" not in " ".join(os.listdir(root))
+
+
 def test_a_commit_made_in_a_box_arrives(fenced):
     root, tree, sh = fenced
     assert "hidden-token" not in sh("git config --list; cat $(git rev-parse --git-common-dir)/config")

@@ -1,14 +1,15 @@
 """Attempts of a box to change what it may not change, read from the caller and recorded. Never the wall, never in its way.
 
-The caller waits while its path is read, and no longer: what is looked up to judge it comes after the answer. Nothing is
-opened but places (``O_PATH``), from the box's own root and never through a link, so no pipe, device or host file is touched.
+The caller waits while its path is read and judged: after the answer it may have ended, and the box's mounts with it. Nothing
+is opened but places (``O_PATH``), from the box's own root and never through a link, so no pipe, device or host file is touched.
 """
 
 import ctypes
 import errno
 import os
+import stat
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ringfence.sandbox.inner import kernel
@@ -95,13 +96,13 @@ class Memory:
 
 
 class Attempts:
-    """What one box tries to change outside of what it may; told through ``add`` with kind and detail."""
+    """What one box tries to change outside of what it may."""
 
-    def __init__(self, order: dict[str, Any], root: int, memory: Memory, add: Callable[[str, str], bool]) -> None:
-        self.places, self.root, self.memory, self.add = Places(order, DEVICES), root, memory, add
+    def __init__(self, order: dict[str, Any], root: int, memory: Memory) -> None:
+        self.places, self.root, self.memory = Places(order, DEVICES), root, memory
 
     def take(self, change: Change, number: int, pid: int, registers: Sequence[int]) -> Taken | None:
-        """What must be read while the caller waits; None for a call that cannot be an attempt."""
+        """What the caller asks for, read from it; None for a call that cannot be an attempt."""
         attribute = b""
         if change.attribute >= 0:
             attribute = self.memory.text(pid, registers[change.attribute]) or b""
@@ -111,7 +112,7 @@ class Attempts:
             if not flags & WRITE_INTENT:
                 return None
             last = not flags & NO_FOLLOW
-        paths, plain = [], not attribute and not last
+        paths, plain = [], not attribute and not last and change.words != "rename"
         for folder, place in change.paths:
             path = self.memory.text(pid, registers[place])
             if not path:
@@ -123,8 +124,25 @@ class Attempts:
             paths.append((path, whole))
         return None if plain else (change, pid, paths, last, attribute)
 
-    def judge(self, taken: Taken) -> None:
-        """Record it if it would change what the box may not change."""
+    def folder(self, taken: Taken) -> tuple[bytes, bytes] | None:
+        """The two paths of a rename, where a folder is renamed within one overlay."""
+        (_path, old), (_other, new) = taken[2]
+        if not old or not new:
+            return None
+        place = kernel.open_place(OPENAT2, self.root, old.rstrip(b"/"), AS_IT_LEADS, HOW_SIZE)
+        if place < 0:
+            return None
+        try:
+            if not stat.S_ISDIR(os.fstat(place).st_mode):
+                return None
+        finally:
+            os.close(place)
+        ends = [real(path, last=False, read_link=self._read_link) for path in (old, new)]
+        whole = any(all(end.startswith(tree) for end in ends) for tree in self.places.overlays)
+        return (old, new) if whole else None
+
+    def judge(self, taken: Taken) -> tuple[str, str] | None:
+        """Kind and detail for the record, if it would change what the box may not change."""
         change, pid, paths, last, attribute = taken
         kind, led = "", []
         for _path, whole in paths:
@@ -133,10 +151,11 @@ class Attempts:
             led.append(place)
         if attribute.startswith(INNER_ATTRIBUTES):
             kind = REFUSED
-        if kind:
-            verb = f"{change.words} {shown(attribute)} on" if attribute else change.words
-            named = (self._words(path, whole, place) for (path, whole), place in zip(paths, led, strict=True))
-            self.add(kind, f"{verb} {' to '.join(named) or 'an open file'}")
+        if not kind:
+            return None
+        verb = f"{change.words} {shown(attribute)} on" if attribute else change.words
+        named = [self._words(path, whole, place) for (path, whole), place in zip(paths, led, strict=True)]
+        return kind, f"{verb} {' to '.join(named) or 'an open file'}"
 
     def _words(self, path: bytes, whole: bytes, led: bytes) -> str:
         given = normal(whole or path)

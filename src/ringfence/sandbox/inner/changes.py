@@ -126,6 +126,9 @@ class Places:
         self.writable: tuple[bytes, ...] = tuple(place.rstrip(b"/") + b"/" for place in order["writable"])
         self.devices = frozenset(b"/dev/" + name for name in (*devices, b"ptmx", b"pts/ptmx"))
         self.hidden: frozenset[bytes] = frozenset(order["hidden"])
+        self.overlays: tuple[bytes, ...] = tuple(
+            step[1].rstrip(b"/") + b"/" for step in order["steps"] if step[0] == "overlay"
+        )
         trees = [step[1].rstrip(b"/") for step in order["steps"] if step[0] == "ro"]
         self.programs: tuple[bytes, ...] = tuple(tree for tree in trees if tree != b"/etc")
         self.closed: tuple[bytes, ...] = tuple(tree + b"/" for tree in trees if tree.startswith(self.writable))

@@ -127,9 +127,9 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
-    listener = seccomp.install(order["filter"])
+    listener, patient = seccomp.install(order["filter"])
     held = [listener, root, *view.held()]
-    _say(box, ("sealed", watches, abi, ", ".join(view.unseen)), held)
+    _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient), held)
     for descriptor in held:
         os.close(descriptor)
     _live(order, box)

@@ -54,6 +54,7 @@ _NUMBERS = {
         "capset": 126,
         "keyctl": 250,
         "getdents64": 217,
+        "renameat2": 316,
         **_BOTH,
     },
     "aarch64": {
@@ -63,6 +64,7 @@ _NUMBERS = {
         "capset": 91,
         "keyctl": 219,
         "getdents64": 61,
+        "renameat2": 276,
         **_BOTH,
     },
 }
@@ -138,6 +140,9 @@ open_place: Callable[..., int] = _libc["syscall"]
 """``openat2`` (its number first) with ``struct open_how`` as bytes; -1 for a failure, with ctypes' errno."""
 open_place.argtypes = [_long, ctypes.c_int, _str, _str, ctypes.c_size_t]  # type: ignore[attr-defined]
 open_place.restype = _long  # type: ignore[attr-defined]
+_rename = _libc["syscall"]
+_rename.argtypes = [_long, ctypes.c_int, _str, ctypes.c_int, _str, ctypes.c_ulong]
+_rename.restype = _long
 keyctl = _system_call("keyctl", _long, _str)
 prctl = _library_call("prctl", ctypes.c_int, _long, _long, _long, _long)
 mount = _library_call("mount", _str, _str, _str, ctypes.c_ulong, _str)
@@ -166,3 +171,8 @@ def attach(tree: int, target: bytes) -> None:
     """Attach a detached mount at a path and close its descriptor."""
     move_mount(tree, b"", AT_FDCWD, target, MOVE_FROM_EMPTY)
     os.close(tree)
+
+
+def rename(old: bytes, new: bytes, flags: int) -> int:
+    """``renameat2``; -1 for a failure, with ctypes' errno."""
+    return int(_rename(NUMBERS["renameat2"], AT_FDCWD, old, AT_FDCWD, new, flags))

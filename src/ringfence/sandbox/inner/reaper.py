@@ -1,5 +1,6 @@
 """The life of PID 1 once the command runs: reap everything, obey the launcher, report the command's own end."""
 
+import contextlib
 import errno
 import marshal
 import os
@@ -9,6 +10,10 @@ import socket
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from ringfence.sandbox.inner import carry, kernel
+
+LONGEST_ORDER = 16_384
+"""Bytes: a request to rename names two paths."""
 RESET = [n for n in range(1, signal.NSIG) if n not in {signal.SIGKILL, signal.SIGSTOP, 32, 33}]
 
 
@@ -82,16 +87,46 @@ def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
     poll.register(wake, select.POLLIN)
     poll.register(box.fileno(), select.POLLIN)
     stopped: set[int] = set()
+    carriers: dict[int, int] = {}
     while True:
-        _collect(child, box, pty=pty)
+        _collect(child, box, carriers, pty=pty)
         for descriptor, _event in poll.poll():
             if descriptor == wake:
                 os.read(wake, 4096)
+                continue
+            order = box.recv(LONGEST_ORDER)
+            if order.startswith(b"rename "):
+                _rename(order[7:], box, carriers)
             else:
-                _obey(box.recv(64), child, stopped, pty=pty)
+                _obey(order, child, stopped, pty=pty)
 
 
-def _collect(child: int, box: socket.socket, *, pty: bool) -> None:
+def _rename(request: bytes, box: socket.socket, carriers: dict[int, int]) -> None:
+    """Rename as asked; where that needs a tree to be carried over, in a process of its own. The launcher hears the errno."""
+    identity, old, new, flags = marshal.loads(request)  # noqa: S302  from our own launcher
+    error = carry.rename(old, new, flags)
+    if error == errno.EXDEV:
+        with contextlib.suppress(OSError):  # no process to be had: then it stays what it is
+            carrier = os.fork()
+            if carrier == 0:
+                _carry(old, new, flags)
+            carriers[carrier] = identity
+            return
+    _tell(box, ("renamed", identity, error))
+
+
+def _carry(old: bytes, new: bytes, flags: int) -> NoReturn:
+    """In the new process: it keeps nothing of process 1, and says by its exit status what came of it."""
+    try:
+        signal.set_wakeup_fd(-1)
+        kernel.close_range(0, 0x7FFFFFFF, 0)
+        error = carry.carry(old, new, flags)
+    except BaseException:  # noqa: BLE001  nothing may unwind into what process 1 does
+        error = errno.EXDEV
+    os._exit(error if 0 <= error < 128 else errno.EXDEV)
+
+
+def _collect(child: int, box: socket.socket, carriers: dict[int, int], *, pty: bool) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if pty else 0))
@@ -99,6 +134,9 @@ def _collect(child: int, box: socket.socket, *, pty: bool) -> None:
             return
         if pid == 0:
             return
+        if pid in carriers and not os.WIFSTOPPED(status):
+            error = os.WEXITSTATUS(status) if os.WIFEXITED(status) else errno.EXDEV
+            _tell(box, ("renamed", carriers.pop(pid), error))
         if pid != child:
             continue
         if os.WIFSTOPPED(status):

@@ -185,16 +185,20 @@ SET_MODE_FILTER = 1
 SPECULATION_ALLOWED, NEW_LISTENER, WAIT_KILLABLE = 1 << 2, 1 << 3, 1 << 5
 
 
-def install(program: bytes) -> int:
-    """Put the filter in force for this process and all it starts; gives the listener's descriptor. Raises OSError."""
+def install(program: bytes) -> tuple[int, bool]:
+    """Put the filter in force for this process and all it starts. Raises OSError.
+
+    Gives the listener's descriptor, and whether a caller that was seen waits for its answer through signals. (Before Linux
+    5.19 a signal makes it ask anew.)
+    """
     lines = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(lines))
-    flags = SPECULATION_ALLOWED | NEW_LISTENER
+    flags, patient = SPECULATION_ALLOWED | NEW_LISTENER, True
     try:
         listener = kernel.seccomp(SET_MODE_FILTER, flags | WAIT_KILLABLE, header)
     except OSError as fault:
         if fault.errno != errno.EINVAL:
             raise
-        listener = kernel.seccomp(SET_MODE_FILTER, flags, header)
+        listener, patient = kernel.seccomp(SET_MODE_FILTER, flags, header), False
     os.set_inheritable(listener, False)
-    return listener
+    return listener, patient

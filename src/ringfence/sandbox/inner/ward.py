@@ -127,7 +127,8 @@ class Ward:
     def _take(self, message: tuple[Any, ...], descriptors: list[int]) -> None:
         match message[0]:
             case "sealed":
-                self.calls = Calls(self.loop, descriptors[:2], self.record, self.order)
+                init = (self.pid, self._ask if message[4] else None)
+                self.calls = Calls(self.loop, descriptors[:2], self.record, self.order, init)
                 self.decoys.add(message[1], self._touched)
                 self.abi, self.unseen = message[2], message[3]
                 if self.hidden is not None and len(descriptors) > 2:
@@ -149,6 +150,9 @@ class Ward:
                 self.failure = (message[1], message[2])
             case "stopped":
                 self.tell("stopped", message[1])
+            case "renamed":
+                if self.calls is not None:
+                    self.calls.renamed(message[1], message[2])
             case "end":
                 self.end = (message[1], message[2], message[3])
                 if not self.started:
@@ -282,6 +286,14 @@ class Ward:
             self.box.send(order)
         except OSError:
             return  # it is ending
+
+    def _ask(self, request: bytes) -> bool:
+        """Hand a request to init, without waiting for room."""
+        try:
+            self.box.send(request, socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        return True
 
     def _died(self) -> None:
         """Init is gone, and with it, by the kernel's word, every process of the box."""

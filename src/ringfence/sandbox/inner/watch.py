@@ -15,9 +15,11 @@ from typing import Any
 
 from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.attempts import KINDS as CHANGE_KINDS
-from ringfence.sandbox.inner.attempts import Attempts, Memory
-from ringfence.sandbox.inner.changes import CHANGES
+from ringfence.sandbox.inner.attempts import Attempts, Memory, Taken
+from ringfence.sandbox.inner.carry import AS_ASKED
+from ringfence.sandbox.inner.changes import CHANGES, Change
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
+from ringfence.sandbox.inner.moves import Moves
 from ringfence.sandbox.inner.seccomp import (
     ARCHES,
     CHANGING,
@@ -47,6 +49,8 @@ NAMES = (
     if kernel.NUMBERS
     else {}
 )
+RENAMEAT2 = CHANGING[kernel.MACHINE]["renameat2"] if kernel.NUMBERS else -1
+NOREPLACE, ALL_FLAGS = 1, 0xFFFFFFFF
 CHANGES_BY_NUMBER = (
     {number: CHANGES[name] for name, number in CHANGING[kernel.MACHINE].items()}
     | {number: CHANGES[name] for name, (number, _flags) in OPENING[kernel.MACHINE].items()}
@@ -110,13 +114,22 @@ class Record:
 class Calls:
     """The listener of one box's filter: answers every notice at once, and records it."""
 
-    def __init__(self, loop: Loop, descriptors: list[int], record: Record, order: dict[str, Any]) -> None:
-        """``descriptors``: the listener's, and one that stands for the box's root folder."""
+    def __init__(
+        self,
+        loop: Loop,
+        descriptors: list[int],
+        record: Record,
+        order: dict[str, Any],
+        init: tuple[int, Callable[[bytes], bool] | None],
+    ) -> None:
+        """``descriptors``: the listener's, and one that stands for the box's root. ``init``: its id, and how to ask it."""
         self.loop, self.record = loop, record
         self.listener, root = descriptors
         self.first = list(order["argv"])
         self.memory = Memory()
-        self.attempts = Attempts(order, root, self.memory, record.add)
+        self.attempts = Attempts(order, root, self.memory)
+        self.init, ask = init
+        self.moves = Moves(ask, self._moved) if ask is not None else None
         self.buffer = bytearray(NOTICE.size)
         with contextlib.suppress(OSError):  # older kernels only wake the caller a little later
             fcntl.ioctl(self.listener, SET_FLAGS, SYNC_WAKE_UP)
@@ -146,10 +159,7 @@ class Calls:
             return
         change = CHANGES_BY_NUMBER.get(number)
         if change is not None:
-            taken = self.attempts.take(change, number, pid, arguments)
-            # An answer that found its caller also says that what was read was the caller's, not that of a later process.
-            if self._answer(identity, 0, CONTINUE) and taken is not None:
-                self.attempts.judge(taken)
+            self._change(identity, pid, change, number, arguments)
             return
         name = NAMES.get(number, str(number))
         if name == "clone3":
@@ -164,6 +174,33 @@ class Calls:
         error = errno.EAFNOSUPPORT if name == "socket" else errno.EPERM
         self._answer(identity, -error, 0)
         self.record.add("refused-syscall", describe(name, arguments))
+
+    def _change(self, identity: int, pid: int, change: Change, number: int, arguments: tuple[int, ...]) -> None:
+        if pid == self.init:
+            self._answer(identity, 0, CONTINUE)  # what it was asked to do has been judged
+            return
+        taken = self.attempts.take(change, number, pid, arguments)
+        found = None if taken is None else self.attempts.judge(taken)
+        handed = taken is not None and change.words == "rename" and self._move(identity, number, arguments, taken)
+        # An answer that found its caller also says that what was read was the caller's, not that of a later process.
+        if (handed or self._answer(identity, 0, CONTINUE)) and found is not None:
+            self.record.add(*found)
+
+    def _move(self, identity: int, number: int, arguments: tuple[int, ...], taken: Taken) -> bool:
+        """Whether this rename is init's to carry out: that of a folder which the overlay might refuse."""
+        flags = arguments[4] if number == RENAMEAT2 else 0
+        if self.moves is None or flags & AS_ASKED or flags & ALL_FLAGS not in {0, NOREPLACE}:
+            return False
+        folder = self.attempts.folder(taken)
+        return folder is not None and self.moves.take(identity, *folder, flags & ALL_FLAGS)
+
+    def renamed(self, identity: int, error: int) -> None:
+        """Init has done what ``_move`` handed over."""
+        if self.moves is not None:
+            self.moves.done(identity, error)
+
+    def _moved(self, identity: int, error: int) -> None:
+        self._answer(identity, -max(error, 0), CONTINUE if error < 0 else 0)
 
     def _clone3(self, identity: int, pid: int, arguments: tuple[int, ...]) -> None:
         """Its flags stand behind a pointer, where no filter sees them: "no such call" makes C libraries fall back to clone."""
