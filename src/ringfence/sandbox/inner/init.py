@@ -57,6 +57,7 @@ def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: 
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         # The launcher is not dumpable, which its forks inherit and which would close /proc/self; sealed again below.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1, 0, 0, 0)
+        kernel.set_slice(0)
         os.umask(0)
         if mapped is not None:
             map_self(*mapped)

@@ -3,9 +3,11 @@
 The C library is loaded as PyDLL: the interpreter lock stays held over ``clone``, which returns in two processes.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
+import struct
 from collections.abc import Callable
 
 CLONE_NEWNS = 0x00020000
@@ -55,6 +57,7 @@ _NUMBERS = {
         "keyctl": 250,
         "getdents64": 217,
         "renameat2": 316,
+        "sched_setattr": 314,
         **_BOTH,
     },
     "aarch64": {
@@ -65,6 +68,7 @@ _NUMBERS = {
         "keyctl": 219,
         "getdents64": 61,
         "renameat2": 276,
+        "sched_setattr": 274,
         **_BOTH,
     },
 }
@@ -143,6 +147,7 @@ open_place.restype = _long  # type: ignore[attr-defined]
 _rename = _libc["syscall"]
 _rename.argtypes = [_long, ctypes.c_int, _str, ctypes.c_int, _str, ctypes.c_ulong]
 _rename.restype = _long
+_sched_setattr = _system_call("sched_setattr", _long, _str, _long)
 keyctl = _system_call("keyctl", _long, _str)
 prctl = _library_call("prctl", ctypes.c_int, _long, _long, _long, _long)
 mount = _library_call("mount", _str, _str, _str, ctypes.c_ulong, _str)
@@ -176,3 +181,15 @@ def attach(tree: int, target: bytes) -> None:
 def rename(old: bytes, new: bytes, flags: int) -> int:
     """``renameat2``; -1 for a failure, with ctypes' errno."""
     return int(_rename(NUMBERS["renameat2"], AT_FDCWD, old, AT_FDCWD, new, flags))
+
+
+def set_slice(nanoseconds: int) -> None:
+    """Run in short turns, so that a wake-up is not kept waiting by long ones of others; 0: as others. No more in sum.
+
+    Linux 6.12 and later; others change nothing.
+    """
+    attributes = struct.pack(
+        "=IIQiIQQQ", 48, os.sched_getscheduler(0), 0, os.getpriority(os.PRIO_PROCESS, 0), 0, nanoseconds, 0, 0
+    )
+    with contextlib.suppress(OSError):
+        _sched_setattr(0, attributes, 0)

@@ -21,6 +21,8 @@ from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
 
 ORDER_SECONDS = 10.0
+SLICE = 100_000
+"""Nanoseconds: a box's process waits for the launcher whenever it makes a file or starts a program."""
 SLACK = 256 * 1024 * 1024
 LARGEST_ORDER = 64 * 1024 * 1024
 
@@ -177,6 +179,7 @@ def main(arguments: list[str]) -> int:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     if arguments[1] == "1":
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    kernel.set_slice(SLICE)
     control = socket.socket(fileno=int(arguments[0]))
     control.set_inheritable(False)
     launcher = Launcher(control)
