@@ -88,6 +88,15 @@ sqlite3.connect("base.db").execute("create table t (a)"); subprocess.run(["true"
 """
 
 
+def test_only_opens_that_make_a_new_file_pass_unseen(bench):
+    ran = python(bench, """
+for flags in (os.O_CREAT | os.O_EXCL | os.O_WRONLY, os.O_CREAT | os.O_WRONLY, os.O_EXCL | os.O_WRONLY):
+    try: os.open(f"/usr/{flags}", flags)
+    except OSError: pass
+""")  # fmt: skip
+    assert attempts(ran) == {"open for writing /usr/65": 1, "open for writing /usr/129": 1}
+
+
 def test_ordinary_work_leaves_no_attempt_in_the_record(bench):
     ran = bench.sh(ORDINARY)
     assert ran.execution.exit == 0, ran.err
