@@ -53,6 +53,12 @@ def test_every_try_counts_and_what_the_host_has_not_does_not(served):
     assert served.record.counts == {(KIND, "/root"): 3}
 
 
+def test_what_the_launcher_looks_up_is_nobodys_try(served):
+    assert served._missing(b"/", b"root", hidden.OUTSIDE), "not remembered either, so that the box's own try is seen"
+    assert not served._missing(b"/", b"nobody", hidden.OUTSIDE)
+    assert served.record.counts == {}
+
+
 def test_a_flood_on_one_name_is_counted_to_its_bound_and_then_left_to_the_kernel(served):
     answers = [served._missing(b"/home", b"other", 5) for _ in range(hidden.MANY_TRIES + 1)]
     assert answers.count(True) == hidden.MANY_TRIES

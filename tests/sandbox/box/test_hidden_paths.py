@@ -73,6 +73,13 @@ def test_a_sibling_project_is_told_with_the_whole_path_and_the_exact_count(seen,
     assert (beside / "notes.txt").read_text() == "planted"
 
 
+def test_a_try_to_change_what_is_hidden_is_told_once_as_each(seen, beside):
+    ran = seen.sh(f"for i in 1 2 3; do echo x > {beside}/notes.txt; mkdir {beside}; done 2>/dev/null; true")
+    changes = {o.detail: o.count for o in ran.execution.observations if o.kind == "refused-write"}
+    assert changes == {f"open for writing {beside}/notes.txt": 3, f"make folder {beside}": 3}
+    assert sum(hidden(ran).values()) == 6
+
+
 def test_every_try_of_a_loop_counts_and_costs_no_more_than_its_answer(seen, beside):
     program = f"""
         import os

@@ -27,6 +27,8 @@ PATH_BYTES, ARGUMENTS = 1024, 5
 PAGE = 4096
 NOT_TOLD = frozenset({b"/sys", b"/selinux", b"/etc/selinux", b"/run/systemd", b"/run/nscd"})
 """Where the C library, git and language runtimes look at every start."""
+OUTSIDE = 0
+"""The kernel's word for a process that the box cannot see: the launcher, which looks up where an attempted change leads."""
 RESOLVE = 1 | 2 | 4 | 8
 """openat2: no other file system, no magic links, no links, nothing above."""
 
@@ -121,6 +123,8 @@ class Hidden:
         mode = self.host(folder, name)
         if not mode or (folder == b"/etc" and _settings(mode)):
             return False
+        if pid == OUTSIDE:
+            return True
         tries = self.tries[path] = self.tries.get(path, 0) + 1
         if tries > MANY_TRIES:
             self.record.add(KIND, f"{text(path)}, and no longer counted")

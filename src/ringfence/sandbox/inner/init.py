@@ -127,9 +127,9 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
     # From here on every exec is seen by the launcher; the first one is the command's own.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    top = os.open("/", os.O_PATH | os.O_CLOEXEC)
     listener, patient = seccomp.install(order["filter"])
-    held = [listener, root, *view.held()]
+    held = [listener, top, *view.held()]
     _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient), held)
     for descriptor in held:
         os.close(descriptor)
