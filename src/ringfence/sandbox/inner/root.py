@@ -62,7 +62,7 @@ def mount(device: int) -> int:
 
 
 def warm() -> None:
-    """Ask once for what every program's start asks for: when the first one does, the launcher may be at other work."""
+    """Ask once for what every program's start asks for, so that the command itself need not wait for the answer."""
     for path in (b"/lib64", b"/etc/ld.so.preload"):
         with contextlib.suppress(OSError):
             os.readlink(path)
