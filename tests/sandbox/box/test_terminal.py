@@ -44,7 +44,42 @@ STOPPED = [
     b"\x1bZ",
     b"\x05",
     b"\xc2\x9d52;c;ZXZpbA==",
+    b"\x9d52;c;ZXZpbA==",
+    b"\x1bktitle\x1b\\",
+    b"\x1bG",
+    b"\x1b%@",
+    b"\x1b G",
+    b"\x1b[1;1;1;1#|",
+    b"\x1b[#R",
+    b"\x1b[?1;1;0S",
+    b"\x1b[1'z",
+    b"\x1b[1'|",
+    b'\x1b["v',
+    b"\x1b[1$u",
+    b"\x1b[&u",
+    b"\x1b[5i",
+    b"\x1b[?2l",
+    b"\x1b[?2048h",
+    b"\x1b[?1049;2031h",
+    b"\x1b[<u",
+    b"\x1b[?1000s",
+    b"\x1b]8;;x-man-page://;touch\x07",
+    b"\x1b]8;;https://example.org\xc2\x9c\x07",
+    b"\x1b]8;;https://example.org\x18",
 ]
+JOINING = [
+    b"\x1b\x05]52;c;ZXZpbA==\x07",
+    b"\x1b\x1bZ]52;c;ZXZpbA==\x07",
+    b"\x1b\x1b[5n]52;c;ZXZpbA==\x07",
+    b"\xc2\x05\x9d52;c;ZXZpbA==\x07",
+    b"\x1b[\r21t",
+    b"\x1b[2\x081t",
+    b"\x1b\x00]52;c;ZXZpbA==\x07",
+    b"\x1b\x7f[21t",
+    b"\x1b]8;;\x18\xc2\x9d52;c;ZXZpbA==\x07",
+    b"\x1b]8;;x\xc2\x9c\xc2\x9d52;c;ZXZpbA==\x07",
+]
+"""Taking something out of these, or reading them as a terminal does, makes another sequence."""
 
 
 @pytest.mark.parametrize("data", PASSED)
@@ -55,7 +90,100 @@ def test_ordinary_output_passes(data):
 @pytest.mark.parametrize("data", STOPPED)
 def test_what_would_act_on_the_terminal_is_stopped(data):
     shown = Screen().feed(b"a" + data + b"b")
-    assert shown in {b"ab", b"a52;c;ZXZpbA==b"}
+    assert shown in {b"ab", b"a52;c;ZXZpbA==b", b"a@b", b"aGb"}
+
+
+def as_a_terminal_reads(data):
+    """The sequences that a terminal would obey: controls inside one are obeyed and skipped, CAN and SUB end it."""
+    found, at = [], 0
+    text = data.decode("utf-8", "surrogateescape")
+    starts = {"]": "osc", "P": "string", "X": "string", "^": "string", "_": "string", "k": "string", "[": "csi"}
+    while at < len(text):
+        one, at = text[at], at + 1
+        if "\x80" <= one <= "\x9f" or "\udc80" <= one <= "\udc9f":
+            found.append(("c1", one))
+        if one != "\x1b":
+            continue
+        kind, body = "", ""
+        while at < len(text):
+            one, at = text[at], at + 1
+            if one in "\x18\x1a":
+                break
+            if one == "\x1b":
+                at -= 1
+                break
+            if kind in {"osc", "string"}:
+                if one in "\x07\x9c":
+                    break
+                body += one
+            elif one < " " or one == "\x7f":
+                continue
+            elif not kind and not body and one in starts:
+                kind = starts[one]
+            else:
+                body += one
+                if (one >= "@") if kind == "csi" else (one >= "0"):
+                    break
+        found.append((kind or "esc", body))
+    return found
+
+
+def harmless(kind, body):
+    if kind == "osc":
+        return body.startswith(("8;;https://", "8;;\x1b", "133;", "4;", "10;", "11;", "12;")) or body in {
+            "8;;",
+            "104",
+            "110",
+            "111",
+            "112",
+        }
+    if kind == "csi":
+        return body[-1:] in set("@ABCDEFGHIJKLMPSTXZ^`abdefgmrsuqhl") or body == "6n"
+    return kind == "esc" and body in {"(B", "(0", "=", ">", "7", "8", "D", "E", "H", "M", "c", "\\"}
+
+
+PIECES = [*PASSED, *STOPPED, *JOINING, *(bytes([n]) for n in b"\x1b\x05\x07\x18[]PkGZ\\21;8t\x7f\r\xc2\x9d\x9c\xe2 $")]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.integers(1, 7))
+def test_whatever_is_sent_a_terminal_reads_only_harmless_sequences(parts, size):
+    data, screen = b"".join(parts), Screen()
+    shown = b"".join(screen.feed(data[n : n + size]) for n in range(0, len(data), size)) + screen.rest()
+    assert [found for found in as_a_terminal_reads(shown) if not harmless(*found)] == []
+
+
+@pytest.mark.parametrize("data", JOINING)
+def test_nothing_joins_to_a_sequence_when_something_is_taken_out(data):
+    assert b"\x1b" not in Screen().feed(data)
+    assert b"\xc2\x9d" not in Screen().feed(data)
+
+
+def test_without_a_keyboard_nothing_makes_the_terminal_type():
+    screen = Screen(keyboard=False)
+    assert screen.feed(b"a\x1b[6n\x1b[?1000h\x1b[?1004h\x1b[>1u\x1b[?25lb") == b"a\x1b[?25lb"
+
+
+@pytest.mark.parametrize(
+    ("left", "undone"),
+    [
+        (b"\x1b[?1049h\x1b[?1000;1006h\x1b[?25l", b"\x1b[?25h\x1b[?1000l\x1b[?1006l\x1b[?1049l"),
+        (b"\x1b[?25l\x1b[?25h\x1b[?1000h\x1b[?1000l", b""),
+        (b"\x1b[8;31mhidden", b"\x1b[0m"),
+        (b"\x1b[31mred\x1b[0m", b""),
+        (b"\x1b(0lines", b"\x1b(B"),
+        (b"\x0e", b"\x0f"),
+        (b"\x1b[2;5r", b"\x1b7\x1b[r\x1b8"),
+        (b"\x1b[4h\x1b=", b"\x1b[4l\x1b>"),
+        (b"\x1b[>1u\x1b[>5u\x1b[<u", b"\x1b[<1u"),
+        (b"\x1b]10;#000000\x07\x1b]11;#000000\x07", b"\x1b]110\x07\x1b]111\x07"),
+        (b"\x1b[5 q", b"\x1b[0 q"),
+    ],
+)
+def test_what_the_box_turned_on_is_turned_off_at_its_end(left, undone):
+    screen = Screen()
+    screen.feed(left)
+    assert screen.rest() == undone
+    assert screen.rest() == b""
 
 
 def test_primary_attributes_are_answered_for_the_terminal():

@@ -38,3 +38,30 @@ def test_the_clipboard_sequence_does_not_reach_a_terminal():
 
 def test_a_pipe_gets_every_byte():
     assert through(False, CLIPBOARD) == CLIPBOARD
+
+
+def test_two_streams_at_one_terminal_take_turns_only_between_writes():
+    master, slave = pty.openpty()
+    loop = Loop()
+    pipes = [os.pipe(), os.pipe()]
+    output = Output(loop, [end for end, _ in pipes], [slave, os.dup(slave)], Capped(1 << 16), lambda: None)
+    assert output.outlets[0] is output.outlets[1]
+    output.close()
+    for descriptor in (master, *(end for _, end in pipes)):
+        os.close(descriptor)
+
+
+def test_a_sequence_left_open_does_not_hide_what_was_left_out():
+    master, slave = pty.openpty()
+    loop = Loop()
+    inner, source = os.pipe()
+    output = Output(loop, [inner], [slave], Capped(8), lambda: setattr(loop, "running", False))
+    os.write(source, b"abcd\x1b]0" + b";" * 100)
+    os.close(source)
+    loop.after(10, lambda: setattr(loop, "running", False))
+    loop.run()
+    shown = b""
+    while b"\n[ringfence: 99 bytes of output not shown]" not in shown.replace(b"\r", b""):
+        shown += os.read(master, 65536)
+    output.close()
+    os.close(master)

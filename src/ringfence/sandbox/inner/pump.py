@@ -5,9 +5,11 @@ and a terminal could be typed into. Nothing here blocks: a slow reader only stop
 """
 
 import errno
+import fcntl
 import os
 import socket
 import stat
+import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +20,8 @@ from ringfence.sandbox.inner.screen import Screen
 
 CHUNK = 65536
 PENDING = 262144
+TERMINAL_NUMBER = 0x80045432
+"""TIOCGDEV."""
 
 
 class Outlet:
@@ -107,6 +111,14 @@ def reopened(descriptor: int, access: int) -> int:
     return descriptor
 
 
+def _terminal(descriptor: int) -> int:
+    """The number of the terminal behind it, also behind ``/dev/tty``; -1 for anything else."""
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, TERMINAL_NUMBER, bytes(4)), sys.byteorder)
+    except OSError:
+        return os.fstat(descriptor).st_rdev if os.isatty(descriptor) else -1
+
+
 class Capped:
     """stdout and stderr of one box under one cap."""
 
@@ -175,11 +187,25 @@ class Output:
         self.ending = self.ended = False
         # A stream that ends at a person's terminal is filtered even where the box has no terminal of its own.
         capped = isinstance(sieve, Capped)
-        self.screens = [Screen() if capped and os.isatty(fd) else None for fd in outlets]
-        self.outlets = [Outlet(loop, fd, self._room, partial(self._broken, n)) for n, fd in enumerate(outlets)]
+        self.screens = [Screen(keyboard=False) if capped and os.isatty(fd) else None for fd in outlets]
+        self.outlets = self._outlets(outlets)
         for which, pipe in enumerate(pipes):
             os.set_blocking(pipe, False)
             self._listen(which)
+
+    def _outlets(self, descriptors: list[int]) -> list[Outlet]:
+        """One for each stream; both streams share one where they end at the same terminal.
+
+        Two would take turns in the middle of a sequence whenever the terminal is slow: two harmless halves, one harmful whole.
+        """
+        made: list[Outlet] = []
+        for which, descriptor in enumerate(descriptors):
+            number = _terminal(descriptor)
+            twin = next((o for o in made if number >= 0 and _terminal(o.descriptor) == number), None)
+            if twin is not None:
+                os.close(descriptor)
+            made.append(twin or Outlet(self.loop, descriptor, self._room, partial(self._broken, which)))
+        return made
 
     def _listen(self, which: int) -> None:
         pipe = self.pipes[which]
@@ -217,7 +243,9 @@ class Output:
 
     def _broken(self, which: int) -> None:
         """The caller reads no more: so the box's next write gets SIGPIPE, as without a fence."""
-        self._close(which)
+        for other, outlet in enumerate(self.outlets):
+            if other == which or outlet is self.outlets[which]:
+                self._close(other)
 
     def _close(self, which: int) -> None:
         pipe, self.pipes[which] = self.pipes[which], None
@@ -236,8 +264,14 @@ class Output:
             return
         if not self.ending:
             self.ending = True
+            for screen in self.screens:
+                if screen is not None:
+                    screen.cut()
             for which, data in self.capped.finish():
                 self._show(which, data)
+            for which, screen in enumerate(self.screens):
+                if screen is not None:
+                    self.outlets[which].write(screen.rest())
         if not self.ended and not any(outlet.size for outlet in self.outlets):
             self.ended = True
             self.on_end()
@@ -258,7 +292,7 @@ class Output:
             if pipe is not None:
                 self.loop.forget(pipe)
                 os.close(pipe)
-        for outlet in self.outlets:
+        for outlet in dict.fromkeys(self.outlets):
             outlet.close()
 
 
