@@ -44,7 +44,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except RingfenceError as error:
-        print(error, file=sys.stderr)
+        from ringfence.cli.text import escape
+
+        print(escape(str(error)), file=sys.stderr)
         return exit_code(error)
     except BrokenPipeError:
         sys.stdout = None

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from ringfence.cli.text import escape
+from ringfence.cli.text import escape, one_line
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client
 from ringfence.supervisor.paths import Paths
@@ -86,25 +86,25 @@ def _print(args: argparse.Namespace, answer: dict[str, object]) -> None:
         assert isinstance(missions, list)
         for one in missions:
             note = "  older than 7 days" if one["old"] else ""
-            print(escape(f"{one['id']}  {one['state']:10} {one['root']}  {one['task'] or one['agent']}{note}"))
+            print(one_line(f"{one['id']}  {one['state']:10} {one['root']}  {one['task'] or one['agent']}{note}"))
     elif args.action == "diff":
         changes = answer["changes"]
         assert isinstance(changes, list)
         if args.stat:
             for change in changes:
-                print(escape(f"{change['kind']:9} {change['path']}"))
+                print(one_line(f"{change['kind']:9} {change['path']}"))
         else:
             print(escape(str(answer["text"])), end="")
     elif args.action == "discard":
         dropped = answer["discarded"]
         assert isinstance(dropped, list)
         for path in dropped:
-            print(escape(f"discarded {path}"))
+            print(one_line(f"discarded {path}"))
     elif args.action == "commit":
         _print_gate(answer.get("gate"))
     else:
         for name, value in answer.items():
-            print(escape(f"{name:14} {value}"))
+            print(one_line(f"{name:14} {value}"))
 
 
 def _print_gate(gate: object) -> None:
@@ -113,16 +113,24 @@ def _print_gate(gate: object) -> None:
     for word in ("committed", "held", "refused", "conflicts"):
         for item in gate[word]:
             because = f": {item['reason']}" if word != "committed" else ""
-            print(escape(f"{word:9} {item['path']}{because}"))
+            print(one_line(f"{word:9} {item['path']}{because}"))
+    history = gate.get("history")
+    if isinstance(history, dict):
+        for word in ("moved", "held", "refused", "conflicts"):
+            for item in history[word]:
+                because = f": {item['reason']}" if word != "moved" else ""
+                print(one_line(f"{word:9} {item['name']}{because}"))
 
 
 def _code(answer: dict[str, object]) -> int:
     gate = answer.get("gate")
     if not isinstance(gate, dict):
         return 0
-    if gate["refused"] or gate["conflicts"]:
+    history = gate.get("history")
+    both = (gate, history if isinstance(history, dict) else {})
+    if any(part.get("refused") or part.get("conflicts") for part in both):
         return 1
-    return 10 if gate["held"] else 0
+    return 10 if any(part.get("held") for part in both) else 0
 
 
 def _until(span: str | None) -> int:

@@ -9,7 +9,7 @@ import _socket
 import os
 import sys
 
-from ringfence.cli.text import escape
+from ringfence.cli.text import one_line
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client, protocol
 from ringfence.supervisor.paths import Paths
@@ -148,7 +148,7 @@ def _finish(message: dict[str, object], options: Options, output: tuple[int, int
         print(json.dumps(report, indent=2))
     else:
         for line in _lines(message):
-            print(escape(line), file=sys.stderr)
+            print(one_line(line), file=sys.stderr)
     return _status(message, raise_signal=not options.json)
 
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from ringfence.cli.text import escape
+from ringfence.cli.text import one_line
 from ringfence.supervisor import client
 from ringfence.supervisor.paths import Paths
 
@@ -36,7 +36,7 @@ def _show(answer: dict[str, object], *, dry_run: bool) -> None:
     ):
         things = answer.get(key)
         for thing in things if isinstance(things, list) else []:
-            print(f"{word}: {escape(str(thing))}")
+            print(f"{word}: {one_line(str(thing))}")
     if answer.get("refused"):
         print(
             "to give up that work: ringfence teardown --discard MISSION (or commit it first: ringfence mission commit)"

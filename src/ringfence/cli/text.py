@@ -15,6 +15,11 @@ def escape(text: str, *, keep: frozenset[str] = _VISIBLE_SPACES) -> str:
     )
 
 
+def one_line(text: str) -> str:
+    """The text as exactly one line: a name with a newline in it must not look like a line of ours."""
+    return escape(text, keep=frozenset(" "))
+
+
 def _spell(character: str) -> str:
     code = ord(character)
     if code < 0x100:
