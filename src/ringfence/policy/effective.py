@@ -9,6 +9,7 @@ import msgspec
 from ringfence.model.box import Level, Limits
 from ringfence.model.errors import PolicyError
 from ringfence.model.ids import Sha256
+from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
 from ringfence.model.tier import Scope
 from ringfence.policy import protected
 from ringfence.policy.compile import Scoped
@@ -65,7 +66,7 @@ def decode(stored: bytes) -> Effective:
 
 
 def _builtin_digest() -> str:
-    lists = [protected.PROTECTED_DENY, protected.PROTECTED_ASK, protected.HIDDEN, sorted(protected.FREE_TO_READ)]
+    lists = [PROTECTED_DENY, PROTECTED_ASK, protected.HIDDEN, sorted(protected.FREE_TO_READ)]
     return hashlib.sha256(json.dumps(lists).encode()).hexdigest()
 
 

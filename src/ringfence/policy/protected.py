@@ -4,134 +4,8 @@ Protected: reads inside the tree stay possible, a write or removal never goes th
 code later, outside the fence, or changes what the fence allows. Hidden: credentials and the fence's own state.
 """
 
+from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
 from ringfence.model.tier import Tier
-
-PROTECTED_DENY: tuple[str, ...] = (
-    # The fence's own rules.
-    "**/sandbox_policy.yaml",
-    "**/sandbox_fixtures.json",
-    # git runs or follows these on the next ordinary command.
-    "**/.git/hooks/**",
-    "**/.git/config",
-    "**/.git/config.worktree",
-    "**/.git/info/attributes",
-    "**/.git/info/grafts",
-    "**/.git/info/exclude",
-    "**/.git/objects/info/alternates",
-    "**/.git/objects/info/http-alternates",
-    "**/.git/modules/**",
-    "**/.git/worktrees/**",
-    "**/.git/shallow",
-    "**/.git/commondir",
-    "**/.git",
-    "**/.gitmodules",
-    # Agents' settings, hooks and tool servers: the next session obeys them.
-    "**/.claude/settings*.json",
-    "**/.claude/hooks/**",
-    "**/.claude/agents/**",
-    "**/.claude/commands/**",
-    "**/.claude/skills/**",
-    "**/.claude.json",
-    "**/.codex/**",
-    "**/.gemini/**",
-    "**/.cursor/**",
-    "**/.opencode/**",
-    "**/opencode.json",
-    "**/opencode.jsonc",
-    "**/.github/copilot-*",
-    "**/.github/hooks/**",
-    "**/.mcp.json",
-    "**/mcp.json",
-    "**/.continue/**",
-    "**/.windsurf/**",
-    "**/.aider.conf.yml",
-    "**/.kiro/**",
-    "**/.roo/**",
-    "**/.amp/**",
-    "**/.agents/**",
-    "**/.copilot/**",
-    "**/.ringfence/**",
-    # Other version control systems have hooks and configuration too.
-    "**/.hg/**",
-    "**/.jj/**",
-    "**/.sl/**",
-    "**/.svn/**",
-    "**/.husky/**",
-    "**/lefthook.yml",
-    "**/.lefthook.yml",
-    # Shell start-up files, direnv, and tasks that editors start when a folder is opened.
-    "**/.bashrc",
-    "**/.bash_profile",
-    "**/.bash_login",
-    "**/.bash_logout",
-    "**/.bash_aliases",
-    "**/.profile",
-    "**/.zshrc",
-    "**/.zshenv",
-    "**/.zprofile",
-    "**/.zlogin",
-    "**/.inputrc",
-    "**/.config/fish/**",
-    "**/.envrc",
-    "**/.direnv/**",
-    "**/.vscode/tasks.json",
-    "**/.vscode/settings.json",
-    "**/.vscode/launch.json",
-    "**/*.code-workspace",
-    "**/.devcontainer/**",
-    "**/.devcontainer.json",
-    "**/.zed/**",
-    "**/.fleet/**",
-    "**/.run/**",
-    "**/.vs/**",
-    "**/.dir-locals.el",
-    "**/.Rprofile",
-    "**/.mise.toml",
-    "**/mise.toml",
-    "**/.idea/**",
-    "**/.vim/**",
-    "**/.vimrc",
-    "**/.exrc",
-    "**/.nvimrc",
-    "**/.nvim.lua",
-    "**/.gdbinit",
-    "**/.lldbinit",
-    "**/.gitconfig",
-    "**/.config/git/**",
-    # They choose where packages come from.
-    "**/.npmrc",
-    "**/.yarnrc",
-    "**/.yarnrc.yml",
-    "**/pip.conf",
-    "**/.pypirc",
-    "**/.pnpmfile.cjs",
-    # They name programs that an ordinary build starts.
-    "**/.cargo/config",
-    "**/.cargo/config.toml",
-    "**/.mvn/**",
-)
-
-PROTECTED_ASK: tuple[str, ...] = (
-    # CI runs these with the organisation's credentials: a person looks at best.
-    "**/.github/workflows/**",
-    "**/.github/actions/**",
-    "**/.gitlab-ci.yml",
-    "**/.circleci/**",
-    "**/.buildkite/**",
-    "**/.drone.yml",
-    "**/.travis.yml",
-    "**/azure-pipelines.yml",
-    "**/bitbucket-pipelines.yml",
-    "**/Jenkinsfile",
-    "**/.woodpecker/**",
-    "**/.woodpecker.yml",
-    "**/.teamcity/**",
-    "**/.tekton/**",
-    "**/.ci/**",
-    "**/.pre-commit-config.yaml",
-    # Who must look at a change.
-    "**/CODEOWNERS",
-)
 
 PROTECTED: tuple[tuple[str, Tier], ...] = (
     *((pattern, Tier.DENY) for pattern in PROTECTED_DENY),
@@ -227,7 +101,7 @@ FREE_TO_READ = FREE_TO_WRITE | {"/dev/zero", "/dev/random", "/dev/urandom"}
 OWN_COMMANDS = frozenset({"check", "why", "doctor", "--version", "--help"})
 """What an agent may ask of ``ringfence`` itself."""
 
-EVALUATOR_VERSION = 1
+EVALUATOR_VERSION = 2
 """Counted up whenever the same policy and facts could give another decision."""
 
 _HARMLESS_ENV = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})

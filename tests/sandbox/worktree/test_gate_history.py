@@ -213,6 +213,34 @@ def test_ask_holds_a_branch_until_it_is_committed_by_name(repo):
     assert bench.git("status", "--porcelain") == ""
 
 
+def test_a_new_name_that_would_be_taken_for_another_one_waits(repo):
+    bench = repo()
+    head = bench.git("rev-parse", "HEAD").strip()
+    bench.git("update-ref", "refs/remotes/origin/main", head)
+    bench.box(
+        f"git branch origin/main {head}; git tag main; git tag {head[:7]}; git update-ref refs/heads/HEAD HEAD;"
+        "git update-ref refs/tags/ORIG_HEAD HEAD; git tag v1; git update-ref refs/heads/abc123 HEAD; git tag decade"
+    )
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/abc123", "refs/tags/decade", "refs/tags/v1"]
+    held = {
+        "refs/heads/HEAD",
+        "refs/heads/origin/main",
+        f"refs/tags/{head[:7]}",
+        "refs/tags/ORIG_HEAD",
+        "refs/tags/main",
+    }
+    assert set(names(history.held)) == held
+    assert {item.rule for item in history.held} == {"gate/ref-shadows"}
+    assert names(bench.gate(approved=["refs/tags/main"])[1].moved) == ["refs/tags/main"]
+
+
+def test_a_link_in_history_may_not_stand_for_a_protected_folder(repo):
+    bench = repo()
+    bench.box("mkdir c; echo x > c/config.toml; ln -s c .cargo; git add -A; git commit -qm link")
+    assert names(bench.gate()[1].refused) == ["refs/heads/main"]
+
+
 def test_nothing_in_a_repository_is_executed(repo, tmp_path):
     """Every configuration, hook, attribute and helper that could run a program is planted in the real repository."""
     bench = repo()

@@ -41,6 +41,12 @@ ATTACKS = {
     "MCP": ("echo {} > src/.mcp.json", "src/.mcp.json", "protected/agent-settings"),
     "editor task": ("mkdir src/.vscode; echo {} > src/.vscode/tasks.json", "src/.vscode/tasks.json", "protected/editor-tasks"),
     "direnv": ("echo evil > .envrc", ".envrc", "protected/start-file"),
+    "link for a folder of build settings": ("mkdir c; echo x > c/config.toml; ln -s c .cargo", ".cargo", "link-stands-for"),
+    "link for the forge's folder": ("mkdir -p c/workflows; echo x > c/workflows/x.yml; ln -s c .GitHub", ".GitHub", "link-stands-for"),
+    "listed name in another spelling": ("echo x > $'.np\\xe2\\x80\\x8bmrc '", ".np\u200bmrc ", "protected/listed"),
+    "short name of .gitmodules": ("echo x > GITMOD~1; echo x > GITMODULES~1", "GITMODULES~1", "protected/git-lookalike"),
+    "name with an escape": ("echo x > $'a\\x1b[31m'", "a\x1b[31m", "protected/name-control"),
+    "name that turns round": ("echo x > $'a\\xe2\\x80\\xaegpj.exe'", "a\u202egpj.exe", "protected/name-control"),
     "case collision": ("echo x > A.TXT", "A.TXT", "case-collision"),
     "too large": ("truncate -s 300M big", "big", "too-large"),
 }  # fmt: skip
@@ -66,6 +72,11 @@ def test_refused_by_name_and_the_rest_applied(make_bench, name):
     after = bench.snapshot()
     assert after.get(path) == before.get(path)
     assert bench.git("status", "--porcelain", "--ignored") is not None
+
+
+def test_a_name_that_a_program_takes_for_an_option_waits_for_a_person(bench):
+    bench.box("echo x > ./--checkpoint-action=exec=sh; mkdir ./-x; echo x > ./-x/f")
+    assert {item.path for item in bench.commit().held} == {"--checkpoint-action=exec=sh", "-x/f"}
 
 
 def test_ci_files_wait_for_a_person_at_least(bench):

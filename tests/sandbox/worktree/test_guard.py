@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, covers, node_of, statistics
 from ringfence.sandbox.worktree.diff import escape
-from ringfence.sandbox.worktree.guard import fold, git_internal, is_git_name, protection
+from ringfence.sandbox.worktree.guard import fold, git_internal, is_git_name, protection, stands_for_protected
 
 DENIED = [
     ".git", ".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/info/grafts", ".git/info/exclude",
@@ -39,6 +40,24 @@ def test_protected(path):
 @pytest.mark.parametrize("path", ASKED)
 def test_a_person_is_asked_at_least(path):
     assert protection(path).tier is Tier.ASK
+
+
+@pytest.mark.usefixtures("no_io")
+@pytest.mark.parametrize("pattern", [*PROTECTED_DENY, *PROTECTED_ASK])
+def test_the_gate_knows_every_name_of_the_evaluators_list_in_any_spelling(pattern):
+    path = pattern.removeprefix("**/").replace("/**", "/x").replace("*", "z")
+    for spelling in (path, f"a/b/{path}", path.upper(), path + " ", path[:2] + "\u200b" + path[2:]):
+        found = protection(spelling)
+        assert found is not None, spelling
+        assert found.tier is Tier.DENY or pattern in PROTECTED_ASK
+
+
+@pytest.mark.usefixtures("no_io")
+def test_a_link_stands_for_what_would_lie_below_it():
+    assert stands_for_protected("x/.GITHUB")
+    assert stands_for_protected(".yarn")
+    assert not stands_for_protected("src")
+    assert not stands_for_protected(".github/docs")
 
 
 @pytest.mark.usefixtures("no_io")

@@ -80,16 +80,19 @@ class Git:
     gives: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     timeout: float = 60.0
+    person: str = ""
+    """A home folder: git answers by all of the person's own configuration. For commands that only read that."""
 
     def run(self, *args: str, given: bytes | int = b"") -> Answer:
         """Run a git command; ``given`` is its input, as bytes or an open descriptor. A time-out is an answer that is not ok."""
-        config = [word for setting in _NEUTRAL for word in ("-c", setting)]
+        config = [word for setting in _NEUTRAL for word in ("-c", setting) if not self.person]
+        base = {"PATH": _PATH, "HOME": self.person, "LC_ALL": "C"} if self.person else _ENVIRONMENT
         owner = self.owner if os.geteuid() == 0 and self.owner is not None and self.owner[0] != 0 else None
         switch = owner is not None and _reachable(self.directory, owner)
         try:
             done = subprocess.run(
                 ["git", *config, *args],
-                env={**_ENVIRONMENT, "GIT_DIR": self.directory, **dict(self.environment)},
+                env={**base, "GIT_DIR": self.directory, **dict(self.environment)},
                 cwd="/",
                 capture_output=True,
                 timeout=self.timeout,

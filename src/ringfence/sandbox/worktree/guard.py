@@ -4,10 +4,13 @@ Names are compared without case and without characters that some file systems dr
 out on one that does.
 """
 
+import fnmatch
 import itertools
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
 from ringfence.model.tier import Tier
 
 POLICY_FILES = frozenset({"sandbox_policy.yaml", "sandbox_fixtures.json"})
@@ -71,6 +74,19 @@ _GIT_PROTECTED_INFO = frozenset({"attributes", "grafts", "exclude", "sparse-chec
 _GIT_PROTECTED_OBJECTS = frozenset({"alternates", "http-alternates"})
 
 
+_TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that change the direction of what follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One line of the evaluator's list: folded names, and whether all below the last one is meant."""
+
+    parts: tuple[str, ...]
+    below: bool
+    tier: Tier
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
     """Why a path may not simply be committed. ``tier`` is DENY, or ASK where a person may still say yes."""
@@ -83,11 +99,40 @@ class Protection:
 def protection(path: str) -> Protection | None:
     """What protects ``path`` (relative, ``/`` between components), or None. Looks at every component, at any depth."""
     parts = path.split("/")
+    asked = None
     for index, part in enumerate(parts):
         found = _component(part, parts[index + 1 :])
-        if found is not None:
+        if found is not None and found.tier is Tier.DENY:
             return found
-    return _workflow([fold(part) for part in parts])
+        asked = asked or found
+    folded = [fold(part) for part in parts]
+    return _listed(folded) or asked or _workflow(folded)
+
+
+def stands_for_protected(path: str) -> str:
+    """The protected name that would lie below ``path``; empty where there is none. A link there would hide what it leads to."""
+    folded = [fold(part) for part in path.split("/")]
+    for index in range(len(folded)):
+        rest = folded[index:]
+        for pattern in _patterns(rest[0]):
+            if len(pattern.parts) + pattern.below > len(rest) and _match(rest, pattern.parts):
+                return "/".join(pattern.parts)
+    return ""
+
+
+def misnamed(path: str) -> Protection | None:
+    """Why no mission may make a path of this name without a person, or None.
+
+    Terminals obey and hide what control and direction-changing characters say; a shell that expands ``*`` hands a name
+    with a hyphen in front to its program as an option.
+    """
+    for character in path:
+        if (unicodedata.category(character) == "Cc" and character not in "\n\t") or character in _TURNS:
+            return _deny("name-control", "a terminal would obey the name, or show it as another one")
+    if any(part.startswith("-") for part in path.split("/")):
+        why = "a shell that expands * hands this name to a program as an option"
+        return Protection(tier=Tier.ASK, rule="protected/name-option", because=why)
+    return None
 
 
 def is_git_name(name: str) -> bool:
@@ -116,6 +161,8 @@ def _component(part: str, rest: list[str]) -> Protection | None:
         if part != ".git":
             return _deny("git-lookalike", "some file systems read this name as .git")
         return _inside_git(rest) or _deny("git-directory", "git's own files leave a box as history, never as files")
+    if folded.startswith(("gitmodules~", "gi7eba~")) and not rest:
+        return _deny("git-lookalike", "some file systems read this name as .gitmodules")
     if folded in POLICY_FILES:
         return _deny("policy-file", "the policy that fences an agent is not the agent's to change")
     if folded in AGENT_FOLDERS or folded in AGENT_FILES:
@@ -151,6 +198,32 @@ def _inside_git(rest: list[str]) -> Protection | None:
     return None
 
 
+def _listed(folded: list[str]) -> Protection | None:
+    """By the evaluator's list, in any spelling: the strictest pattern that names this path or a folder above it."""
+    asked = None
+    for index in range(len(folded)):
+        rest = folded[index:]
+        for pattern in _patterns(rest[0]):
+            fits = len(rest) >= len(pattern.parts) if pattern.below else len(rest) == len(pattern.parts)
+            if fits and _match(rest, pattern.parts):
+                if pattern.tier is Tier.DENY:
+                    return _deny("listed", "it can run code later or changes what the fence allows")
+                asked = asked or pattern
+    if asked is None:
+        return None
+    return Protection(tier=asked.tier, rule="protected/listed", because="others run or obey this with their own rights")
+
+
+def _patterns(first: str) -> Iterator["_Pattern"]:
+    yield from _BY_NAME.get(first, ())
+    yield from _BY_GLOB
+
+
+def _match(names: list[str], patterns: tuple[str, ...]) -> bool:
+    """As far as both go."""
+    return all(name == part or fnmatch.fnmatchcase(name, part) for name, part in zip(names, patterns, strict=False))
+
+
 def _workflow(folded: list[str]) -> Protection | None:
     for first, second in itertools.pairwise(folded):
         if first in {".github", ".gitea", ".forgejo"} and second in {"workflows", "actions"}:
@@ -162,3 +235,17 @@ def _workflow(folded: list[str]) -> Protection | None:
 
 def _deny(rule: str, because: str) -> Protection:
     return Protection(tier=Tier.DENY, rule=f"protected/{rule}", because=because)
+
+
+def _compiled() -> Iterator[_Pattern]:
+    for tier, patterns in ((Tier.DENY, PROTECTED_DENY), (Tier.ASK, PROTECTED_ASK)):
+        for text in patterns:
+            parts = tuple(fold(part) for part in text.removeprefix("**/").removesuffix("/**").split("/"))
+            if parts[0] != ".git":  # judged name by name: most of it is git's own bookkeeping
+                yield _Pattern(parts, text.endswith("/**"), tier)
+
+
+_BY_NAME: dict[str, list[_Pattern]] = {}
+_BY_GLOB: list[_Pattern] = []
+for _one in _compiled():
+    (_BY_GLOB if "*" in _one.parts[0] else _BY_NAME.setdefault(_one.parts[0], [])).append(_one)

@@ -19,7 +19,17 @@ from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, Ref
 from ringfence.sandbox.worktree.journal import packed_identity
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected
-from ringfence.sandbox.worktree.refs import Move, Refs, Unreadable, layer_refs, moves, read_head, real_refs
+from ringfence.sandbox.worktree.refs import (
+    Move,
+    Refs,
+    Unreadable,
+    layer_refs,
+    moves,
+    read_head,
+    real_refs,
+    remote_names,
+    shadowed,
+)
 from ringfence.sandbox.worktree.repository import Repository
 from ringfence.sandbox.worktree.staged_index import move_index
 
@@ -83,7 +93,8 @@ class Taking:
             tips.append(("HEAD", wanted.head))
         known = [*real.names.values(), *([real.head] if not real.head.startswith("refs/") else [])]
         store.check_tips(tips, known)
-        judged = [self.judge.judge(store, move, known) for move in todo]
+        taken = remote_names(self.common) | real.names.keys() | wanted.names.keys()
+        judged = [self._shadowing(store, move, taken) or self.judge.judge(store, move, known) for move in todo]
         good = [move for move, item in zip(todo, judged, strict=True) if item.tier is Tier.ALLOW]
         for move, item in zip(todo, judged, strict=True):
             if item.tier is not Tier.ALLOW:
@@ -102,6 +113,18 @@ class Taking:
         if head:
             self._move_head(real, wanted)
         return self._follow_index(store)
+
+    def _shadowing(self, store: Quarantine, move: Move, taken: frozenset[str]) -> RefItem | None:
+        """A new name that a person, and a script, would take for another branch, the remote's, or a commit, waits."""
+        if move.old is not None or move.new is None or move.name in self.judge.approved:
+            return None
+        meant = shadowed(move.name, taken) or store.abbreviated(move.name.split("/", 2)[2])
+        if not meant:
+            return None
+        why = f"its short name would be taken for {meant!r}, or the other way round; name it to allow that"
+        return replace(
+            item_of(move, Tier.ALLOW, "gate/history", ""), tier=Tier.ASK, rule="gate/ref-shadows", reason=why
+        )
 
     def _follow_index(self, store: Quarantine) -> str:
         """Let the index follow HEAD, now or after a crash that came between the two."""

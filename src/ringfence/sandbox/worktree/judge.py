@@ -14,8 +14,9 @@ from ringfence.model.ports import Decider
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
-from ringfence.sandbox.worktree.guard import fold, protection
+from ringfence.sandbox.worktree.guard import Protection, fold, misnamed, protection, stands_for_protected
 from ringfence.sandbox.worktree.links import is_winding, leads_to
+from ringfence.sandbox.worktree.reached import NOTHING, Reached
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
 PIECE = 4 * 1024 * 1024
@@ -42,13 +43,16 @@ class Judge:
     decider: Decider
     hides: Callable[[str], bool]
     max_file: int = MAX_FILE
+    reached: Reached = NOTHING
     leaving: frozenset[str] = frozenset()
     """Paths that this same commit deletes: a new name may differ from them by case alone."""
     _folded: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def judge(self, change: Change) -> Verdict:
         """The verdict on one change."""
-        guarded = protection(change.path)
+        guarded = stricter(protection(change.path), self.reached.protection(change.path))
+        if change.kind in {ChangeKind.ADDED, ChangeKind.TYPE}:
+            guarded = stricter(guarded, misnamed(change.path))
         if guarded is not None and guarded.tier is Tier.DENY and not change.fault:
             return Verdict(tier=guarded.tier, rule=guarded.rule, reason=guarded.because)
         refusal = self._refused(change)
@@ -88,6 +92,9 @@ class Judge:
             return _deny("link-outside", f"the link points out of the worktree, to {change.target!r}")
         if is_winding(change.target):
             return _deny("link-winding", f"the link steps up after stepping into something, {change.target!r}")
+        below = stands_for_protected(change.path)
+        if below or self.reached.below(change.path):
+            return _deny("link-stands-for", f"what it leads to would be reached as {below or 'a program of git'!r}")
         guarded = protection(where)
         if guarded is not None:
             return _deny("link-protected", f"the link points to a protected path, {where!r}: {guarded.because}")
@@ -148,6 +155,13 @@ class Judge:
         decision = self.decider.decide(call)
         reason = decision.deciding[0]
         return Verdict(tier=decision.tier, rule=reason.rule, reason=reason.because)
+
+
+def stricter(one: Protection | None, other: Protection | None) -> Protection | None:
+    """The stricter of two, the first where they are equal."""
+    if one is None or (other is not None and other.tier > one.tier):
+        return other
+    return one
 
 
 def _deny(rule: str, because: str) -> Verdict:

@@ -11,11 +11,12 @@ from ringfence.model.call import FileAction, ToolCall
 from ringfence.model.ports import Decider
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.change import covers
-from ringfence.sandbox.worktree.guard import protection
+from ringfence.sandbox.worktree.guard import misnamed, protection, stands_for_protected
 from ringfence.sandbox.worktree.history_report import RefItem, item_of
-from ringfence.sandbox.worktree.judge import OVERLAP, PIECE
+from ringfence.sandbox.worktree.judge import OVERLAP, PIECE, stricter
 from ringfence.sandbox.worktree.links import is_winding
 from ringfence.sandbox.worktree.quarantine import Quarantine, Touched
+from ringfence.sandbox.worktree.reached import NOTHING, Reached
 from ringfence.sandbox.worktree.refs import Move
 
 _LINK, _SUBMODULE = 0o120000, 0o160000
@@ -29,6 +30,7 @@ class HistoryJudge:
     decider: Decider | None
     hides: Callable[[str], bool]
     approved: frozenset[str]
+    reached: Reached = NOTHING
 
     def judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
         """The verdict on one moved ref, over everything that its new commits touch."""
@@ -49,7 +51,9 @@ class HistoryJudge:
         return item
 
     def _judge_path(self, one: Touched, content: bytes) -> tuple[Tier, str, str]:
-        guarded = protection(one.path)
+        guarded = stricter(protection(one.path), self.reached.protection(one.path))
+        if not one.deleted:
+            guarded = stricter(guarded, misnamed(one.path))
         if guarded is not None and guarded.tier is Tier.DENY:
             return guarded.tier, guarded.rule, guarded.because
         if self.hides(one.path):
@@ -57,6 +61,8 @@ class HistoryJudge:
         target = os.fsdecode(content)
         if one.mode == _LINK and (_leads_out(one.path, target) or is_winding(target)):
             return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
+        if one.mode == _LINK and (stands_for_protected(one.path) or self.reached.below(one.path)):
+            return Tier.DENY, "gate/link-stands-for", "what it leads to would be reached under a protected name"
         action = FileAction.DELETE if one.deleted else FileAction.WRITE
         worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")
         if self.decider is None:

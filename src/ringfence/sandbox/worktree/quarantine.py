@@ -21,6 +21,9 @@ _MAX_HEADER = 4 * 1024 * 1024
 _RAW = re.compile(rb":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\Z")
 
 
+_HEX = re.compile(r"[0-9a-f]{4,64}")
+
+
 class Rejected(Exception):
     """The history cannot be taken; the reason is for a person."""
 
@@ -103,6 +106,14 @@ class Quarantine:
         )
         if not walk.ok:
             raise Rejected(f"the history is not complete: {walk.error}")
+
+    def abbreviated(self, word: str) -> str:
+        """The object that git would take this word for when it is no name; empty where none is."""
+        if not _HEX.fullmatch(word):
+            return ""
+        answer = self.git.run("cat-file", "--batch-check=%(objectname)", given=_lines([word]))
+        said = answer.out.decode("ascii", "replace").strip()
+        return "" if said.endswith("missing") and len(word) not in {40, 64} else said
 
     def touched(self, tip: str, known: Iterable[str]) -> Iterator[Touched]:
         """Every path that commits reachable from ``tip`` but not from ``known`` change, as each of them leaves it."""

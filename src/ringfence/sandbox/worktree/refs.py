@@ -19,6 +19,9 @@ _MAX_FILE = 4 * 1024 * 1024
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BAD_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\.(?:/|\Z)|/\Z")
 _KINDS = ("refs/heads/", "refs/tags/")
+_REMOTES = "refs/remotes/"
+_LOOKED_UP = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
+"""Where git looks for a short name, in this order."""
 
 
 class Unreadable(Exception):
@@ -94,6 +97,40 @@ def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
         if before.get(name) != after.get(name)
     ]
     return tuple(sorted(found, key=lambda move: move.new is None))
+
+
+def remote_names(common: int) -> frozenset[str]:
+    """Full names of the remote-tracking branches, as far as their files say."""
+    packed = (_read(common, "packed-refs") or b"").decode("utf-8", "surrogateescape").splitlines()
+    found = {line.partition(" ")[2] for line in packed if line[:1] not in {"#", "^"}}
+    waiting = [_REMOTES.rstrip("/")]
+    while waiting:
+        path = waiting.pop()
+        try:
+            folder = kernel.open_directory(common, path)
+        except OSError:
+            continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = f"{path}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(name)
+                else:
+                    found.add(name)
+        os.close(folder)
+    return frozenset(name for name in found if name.startswith(_REMOTES))
+
+
+def shadowed(name: str, taken: frozenset[str]) -> str:
+    """What a person who writes the short name of a new ref may have meant instead; empty where it means only that ref.
+
+    ``taken`` holds all full names. A tag called like a branch wins over it, a branch ``origin/main`` over the remote's.
+    """
+    short = name.split("/", 2)[2]
+    if short == "@" or short.endswith("HEAD"):
+        return short
+    meant = {form.format(short) for form in _LOOKED_UP} - {name}
+    return min(meant & taken, default="")
 
 
 def read_head(directory: str) -> str:

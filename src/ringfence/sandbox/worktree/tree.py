@@ -25,6 +25,7 @@ from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.lock import RepositoryLock
 from ringfence.sandbox.worktree.movable import copy_up
 from ringfence.sandbox.worktree.opening import opened, opened_taking, read_small
+from ringfence.sandbox.worktree.reached import NOTHING, Reached, look
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository
 from ringfence.sandbox.worktree.staged_index import recover_index
@@ -178,10 +179,17 @@ class Worktree:
             self._record(folder)
             recover(folder, layer.upper, lower, self._stage(folder))
             record = self._record(folder)
-            judge = Judge(
-                upper=upper, lower=lower, root=self.root, decider=decider, hides=self._hides, max_file=self.max_file
-            )
             walk = self._walk()
+            changes = self._changes(layer, upper, lower, walk=walk)
+            judge = Judge(
+                upper=upper,
+                lower=lower,
+                root=self.root,
+                decider=decider,
+                hides=self._hides,
+                max_file=self.max_file,
+                reached=self._reached(walk.tracked.raw) if any(not c.ignored for c in changes) else NOTHING,
+            )
             gate = Gate(
                 upper=upper,
                 lower=lower,
@@ -195,7 +203,7 @@ class Worktree:
                 tracked=walk.tracked,
             )
             report = gate.commit(
-                self._changes(layer, upper, lower, walk=walk),
+                changes,
                 only=None if only is None else frozenset(only),
                 approved=frozenset(approved),
                 now=now,
@@ -430,6 +438,9 @@ class Worktree:
         rules: Rules = parse(exclude)
         return Walk(tracked=Tracked(index), exclude=rules, explicit=self._explicit)
 
+    def _reached(self, index: bytes) -> Reached:
+        return look(self.root, self.repository, index)
+
     def _git(
         self, layer: Layer, decider: Decider | None = None, approved: frozenset[str] = frozenset()
     ) -> contextlib.AbstractContextManager[history.Taking]:
@@ -437,7 +448,8 @@ class Worktree:
             raise RingfenceError("git-directory-broken", "the worktree has no repository", where=repr(self.root))
         folder = os.path.dirname(layer.upper)
         layers.mend(folder, self.root)
-        judge = HistoryJudge(root=self.root, decider=decider, hides=self._hides, approved=approved)
+        reached = NOTHING if decider is None else self._reached(read_small(self.repository.index, 1 << 28))
+        judge = HistoryJudge(root=self.root, decider=decider, hides=self._hides, approved=approved, reached=reached)
         return opened_taking(layer, self.repository, self._record(folder), judge)
 
     @contextlib.contextmanager
