@@ -70,6 +70,11 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
             "fsize": limits.file_size,
             "nproc": limits.processes,
             "cpu": max(1, -(-limits.cpu // 1000)),
+            # Counted for the whole account of an ordinary user: a box leaves the person the larger part.
+            "sigpending": 4096,
+            "msgqueue": 409_600,
+            "rtprio": 0,
+            "nice": 0,
         },
         "limits": {
             name: int(getattr(limits, name)) for name in ("runtime", "output", "memory", "processes", "disk", "cpu")

@@ -1,6 +1,7 @@
 """Time, output, and the end of the whole tree."""
 
 import os
+import subprocess
 import threading
 import time
 
@@ -8,6 +9,8 @@ import pytest
 
 from ringfence.model.box import Limits
 from ringfence.model.ids import Bytes, Millis
+from ringfence.sandbox.inner import groups
+from ringfence.sandbox.inner.tree import kept_memory, own_memory
 
 pytestmark = pytest.mark.needs_userns
 
@@ -192,3 +195,51 @@ def test_memory_taken_faster_than_any_poll_is_stopped_too(bench):
     ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(memory=Bytes(64 << 20)))
     assert ran.execution.exit != 0
     assert b"took" not in ran.out
+
+
+def test_what_counts_for_the_whole_account_is_shared_with_the_person(bench):
+    ran = bench.run(
+        "/usr/bin/python3",
+        "-c",
+        "import resource as r, ctypes, os\n"
+        "print(r.getrlimit(11)[1], r.getrlimit(r.RLIMIT_MSGQUEUE)[1], r.getrlimit(14), r.getrlimit(13))\n"
+        "libc, n = ctypes.CDLL(None), 0\n"
+        "while n < 5000 and libc.inotify_init() >= 0: n += 1\n"
+        "print(n)\n"
+        "print(open('/proc/keys').read() + open('/proc/key-users').read(), end='')\n",
+    )
+    with open("/proc/sys/fs/inotify/max_user_instances", encoding="ascii") as file:
+        half = int(file.read()) // 2
+    limits, instances = ran.out.decode().splitlines()
+    assert limits == "4096 409600 (0, 0) (0, 0)"
+    assert int(instances) <= half
+
+
+HOLDERS = {
+    "memory file": "f = os.memfd_create('y'); os.write(f, b'a' * (24 << 20)); print('held', flush=True); time.sleep(30)",
+    "page tables": "libc.mmap.restype = ctypes.c_void_p; f = open('/usr/bin/env', 'rb')\n"
+    "for i in range(8000): ctypes.string_at(libc.mmap(ctypes.c_void_p(0x100000000000 + (i << 21)), ctypes.c_size_t(4096), 1,"
+    " 0x12, f.fileno(), ctypes.c_long(0)), 1)\n"
+    "print('held', flush=True); time.sleep(30)",
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_memory_that_nothing_has_mapped_is_polled_too(name):
+    source = f"import ctypes, os, time\nlibc = ctypes.CDLL(None)\n{HOLDERS[name]}"
+    with subprocess.Popen(["/usr/bin/python3", "-c", source], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"held\n"
+            own, shared = own_memory([process.pid])
+            assert own + max(shared, kept_memory([process.pid])) > 20 << 20
+        finally:
+            process.kill()
+
+
+def test_system_v_memory_of_a_box_is_counted(tmp_path):
+    table = tmp_path / "shm"
+    table.write_text(" key shmid perms size rss swap\n 0 1 1600 4096 4096 0\n 0 2 1600 8192 8192 0\n")
+    descriptor = os.open(table, os.O_RDONLY)
+    assert groups._segments(descriptor) == 12288
+    assert groups._segments(-1) == 0
+    os.close(descriptor)

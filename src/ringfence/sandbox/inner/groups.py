@@ -7,7 +7,7 @@ later teardown knows what is left of a launcher that was killed.
 import os
 import signal
 
-from ringfence.sandbox.inner.tree import anonymous_memory, below, cpu_millis, start_ticks
+from ringfence.sandbox.inner.tree import below, cpu_millis, kept_memory, own_memory, shared_on_host, start_ticks
 
 PREFIX = "ringfence."
 V1 = ("memory", "pids", "freezer", "cpuacct")
@@ -50,6 +50,9 @@ class Groups:
         self.kind, self.folders = kind, folders
         self.limits: dict[str, int] = {}
         self.frozen = False
+        self.segments = -1
+        """The box's list of System V memory, open for reading; only kept where memory is polled."""
+        self.shared_before = shared_on_host() if kind == POLLING else 0
         for folder in self._joined():
             os.mkdir(folder)
 
@@ -95,8 +98,26 @@ class Groups:
 
     def _out_of_memory(self, pid: int) -> bool:
         if self.kind == POLLING:
-            return anonymous_memory(below(pid)) > self.limits["memory"]
+            return self._polled(pid) > self.limits["memory"]
         return self._kills() > 0
+
+    def _polled(self, pid: int) -> int:
+        """Bytes in memory of the tree. What nothing has mapped is looked for only when the host's shared memory has grown.
+
+        Buffers of sockets and pipes are not found this way.
+        """
+        pids = below(pid)
+        own, shared = own_memory(pids)
+        if shared_on_host() - self.shared_before > self.limits["memory"] // 4:
+            shared = max(shared, kept_memory(pids) + _segments(self.segments))
+        return own + shared
+
+    def keep(self, segments: int) -> None:
+        """Take over the box's list of System V memory."""
+        if self.kind == POLLING and self.segments < 0:
+            self.segments = segments
+        else:
+            os.close(segments)
 
     def _kills(self) -> int:
         if self.kind == POLLING:
@@ -158,6 +179,9 @@ class Groups:
 
     def remove(self) -> None:
         """Leave nothing: the box has ended, so its groups are empty."""
+        if self.segments >= 0:
+            os.close(self.segments)
+            self.segments = -1
         for folder in set(self.folders.values()):
             _remove(folder)
         self.folders = {}
@@ -200,6 +224,17 @@ def _as_root() -> dict[str, str]:
     if not all(name in folders for name in NEEDED):
         return {}
     return _make_all(folders, "")
+
+
+def _segments(descriptor: int) -> int:
+    """Bytes of System V memory in the namespace whose list this is: the column before the last."""
+    if descriptor < 0:
+        return 0
+    try:
+        lines = os.pread(descriptor, 1 << 20, 0).splitlines()[1:]
+        return sum(int(line.split()[-2]) for line in lines)
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _delegated() -> dict[str, str]:

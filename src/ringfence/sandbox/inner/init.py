@@ -31,6 +31,10 @@ RLIMITS = {
     "nproc": resource.RLIMIT_NPROC,
     "cpu": resource.RLIMIT_CPU,
     "data": resource.RLIMIT_DATA,
+    "sigpending": resource.RLIMIT_SIGPENDING,
+    "msgqueue": resource.RLIMIT_MSGQUEUE,
+    "rtprio": resource.RLIMIT_RTPRIO,
+    "nice": resource.RLIMIT_NICE,
 }
 WATCHED = 0x00000001 | 0x00000020 | 0x80000000
 """IN_ACCESS and IN_OPEN, told once."""
@@ -114,6 +118,7 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
     # After the user namespace is made: a limit set before would bound this uid's processes in all boxes together.
     _set_limits({"nproc": order["rlimits"]["nproc"]})
     _forbid_nesting()
+    _share_watches()
     _drop_capabilities()
     watches = _own_files(order["late"], WATCHER)
     os.close(WATCHER)
@@ -127,10 +132,10 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
     # From here on every exec is seen by the launcher; the first one is the command's own.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    top = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    top, segments = os.open("/", os.O_PATH | os.O_CLOEXEC), _segments()
     listener, patient = seccomp.install(order["filter"])
-    held = [listener, top, *view.held()]
-    _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient), held)
+    held = [listener, top, *segments, *view.held()]
+    _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient, len(segments)), held)
     for descriptor in held:
         os.close(descriptor)
     _live(order, box)
@@ -200,6 +205,25 @@ def _become(uid: int, gid: int) -> None:
 def _forbid_nesting() -> None:
     for name in ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup"):
         _sysctl(f"user/max_{name}_namespaces", b"0")
+
+
+def _share_watches() -> None:
+    """An ordinary user's box counts against the person's account: half of its inotify stays the person's."""
+    for name in ("instances", "watches"):
+        try:
+            with open(f"/proc/sys/fs/inotify/max_user_{name}", "rb", buffering=0) as file:
+                total = int(file.read(32))
+            _sysctl(f"user/max_inotify_{name}", b"%d" % max(1, total // 2))
+        except FileNotFoundError:
+            continue  # a kernel without inotify
+
+
+def _segments() -> list[int]:
+    """The list of System V memory of this namespace, for the launcher, which polls it where there is no control group."""
+    try:
+        return [os.open("/proc/sysvipc/shm", os.O_RDONLY | os.O_CLOEXEC)]
+    except OSError:
+        return []
 
 
 def _drop_bounding() -> None:

@@ -18,14 +18,54 @@ def below(root: int) -> list[int]:
     return found
 
 
-def anonymous_memory(pids: list[int]) -> int:
-    """Bytes of memory that belong to these processes alone: anonymous and shared, not file pages."""
-    total = 0
+def own_memory(pids: list[int]) -> tuple[int, int]:
+    """Bytes of memory that belong to these processes alone: anonymous pages with page tables, and shared ones in use."""
+    own = shared = 0
     for pid in pids:
         for line in (_read(f"/proc/{pid}/status") or b"").splitlines():
-            if line.startswith((b"RssAnon:", b"RssShmem:")):
-                total += int(line.split()[1]) * 1024
+            if line.startswith((b"RssAnon:", b"VmPTE:")):
+                own += int(line.split()[1]) * 1024
+            elif line.startswith(b"RssShmem:"):
+                shared += int(line.split()[1]) * 1024
+    return own, shared
+
+
+def kept_memory(pids: list[int]) -> int:
+    """Bytes that these processes keep in memory without having them mapped: files without a name, and their tmpfs."""
+    files: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        try:
+            with os.scandir(f"/proc/{pid}/fd") as entries:
+                for entry in entries:
+                    if os.readlink(entry.path).startswith("/memfd:"):
+                        info = os.stat(entry.path)
+                        files[info.st_dev, info.st_ino] = info.st_blocks * 512
+        except OSError:
+            continue  # gone, or not ours to look into
+    return sum(files.values()) + next((size for size in map(_tmpfs, reversed(pids)) if size >= 0), 0)
+
+
+def _tmpfs(pid: int) -> int:
+    """Bytes in the tmpfs mounts of one process's view; -1 where it cannot be looked at. A path there is never followed."""
+    total = -1
+    for line in (_read(f"/proc/{pid}/mountinfo") or b"").splitlines():
+        fields = line.split(b" ")
+        if fields[fields.index(b"-") + 1] != b"tmpfs" or b"rw" not in fields[5].split(b","):
+            continue
+        try:
+            info = os.statvfs(b"/proc/%d/root%s" % (pid, fields[4]))
+        except OSError:
+            continue
+        total = max(0, total) + (info.f_blocks - info.f_bfree) * info.f_frsize
     return total
+
+
+def shared_on_host() -> int:
+    """Bytes of shared memory of the whole host: cheap to ask, and no box takes any without this growing."""
+    for line in (_read("/proc/meminfo") or b"").splitlines():
+        if line.startswith(b"Shmem:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def cpu_millis(pid: int) -> int:

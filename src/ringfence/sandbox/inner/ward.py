@@ -131,8 +131,11 @@ class Ward:
                 self.calls = Calls(self.loop, descriptors[:2], self.record, self.order, init)
                 self.decoys.add(message[1], self._touched)
                 self.abi, self.unseen = message[2], message[3]
-                if self.hidden is not None and len(descriptors) > 2:
-                    self.hidden.hold(descriptors[2], descriptors[3:])
+                rest = 2 + message[5]
+                for segments in descriptors[2:rest]:
+                    self.groups.keep(segments)
+                if self.hidden is not None and len(descriptors) > rest:
+                    self.hidden.hold(descriptors[rest], descriptors[rest + 1 :])
             case "root":
                 self.hidden = self.answerer.begin(descriptors[0], message[1])
             case "network":
