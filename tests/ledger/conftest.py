@@ -1,7 +1,11 @@
 """A ledger in a temporary folder, with small segments so that tests see several of them."""
 
+import importlib.util
 import itertools
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -47,3 +51,15 @@ def make_ledger(tmp_path, clock, settings) -> Callable[..., Ledger]:
         return Ledger.open(str(tmp_path / name), **options)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def stranger() -> ModuleType:
+    """The verifier that was written from the format page alone."""
+    spec = importlib.util.spec_from_file_location("ledger_stranger", Path(__file__).with_name("stranger.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

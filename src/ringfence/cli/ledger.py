@@ -109,6 +109,20 @@ def _configure_appending(
 
 def run(args: argparse.Namespace, paths: Paths) -> int:
     """Carry out one verb. Exit 12 where the ledger was altered, 14 where nothing outside proves it."""
+    try:
+        return _run(args, paths)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise LedgerError(
+            "ledger-unreadable",
+            f"a file cannot be read or written: {os.strerror(error.errno or 0)}",
+            where=str(error.filename or ""),
+            remedy="look at its permissions and at the disk",
+        ) from error
+
+
+def _run(args: argparse.Namespace, paths: Paths) -> int:
     directory = os.path.realpath(args.ledger) if args.ledger else paths.ledger
     if args.verb in APPENDING:
         return _append(args, paths, directory)

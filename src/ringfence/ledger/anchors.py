@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ringfence.ledger import note, scan
+from ringfence.ledger.files import open_regular
 from ringfence.ledger.segment import replace
 from ringfence.ledger.start import Anchor
 from ringfence.ledger.verdict import AnchorStatus
@@ -49,7 +50,7 @@ class CopyAnchor:
             names = [name for name in os.listdir(self.folder) if name.endswith(".checkpoint")]
             found = {}
             for name in names:
-                with open(f"{self.folder}/{name}", "rb") as stream:
+                with open_regular(f"{self.folder}/{name}") as stream:
                     head = note.parse(stream.read(65_536))
                 if head is None or head.origin != note.origin(name.removesuffix(".checkpoint")):
                     raise unreadable(f"{self.folder}/{name}", "it is not a checkpoint")

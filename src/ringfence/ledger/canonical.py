@@ -31,7 +31,7 @@ def encode(value: Json) -> bytes:
         _admit(value)
     if not encoded.isascii():
         # Only now can a key be outside ASCII, where code point order and RFC 8785's UTF-16 order part ways.
-        _admit_keys(value)
+        admit_keys(value)
     return encoded
 
 
@@ -67,15 +67,17 @@ def _admit(value: Json) -> None:
                 raise _refused(f"a value of type {kind.__name__}")
 
 
-def _admit_keys(value: Json) -> None:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if not key.isascii():
+def admit_keys(value: Json) -> None:
+    """Refuse keys outside ASCII at any depth."""
+    waiting: list[Json] = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            if not all(key.isascii() for key in inner):
                 raise _refused("an object key outside ASCII")
-            _admit_keys(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _admit_keys(inner)
+            waiting += inner.values()
+        elif isinstance(inner, list):
+            waiting += inner
 
 
 def _refused(what: str) -> LedgerError:

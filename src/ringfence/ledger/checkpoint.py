@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringfence.ledger import keys, note
+from ringfence.ledger.files import open_regular
 from ringfence.ledger.resume import altered
 from ringfence.ledger.segment import replace
 from ringfence.ledger.tree import fold
@@ -87,7 +88,7 @@ def read_checkpoint(directory: str) -> note.Checkpoint | None:
     """The stored checkpoint, its signature not yet checked; None where there is no file."""
     path = f"{directory}/checkpoint"
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             found = note.parse(stream.read(65_536))
     except FileNotFoundError:
         return None

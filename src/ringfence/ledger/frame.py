@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 MAX_RECORD = 65_535
 """Bytes of one stored record with its line feed: what a C2SP entry bundle can hold."""
+MAX_GROUP = 8 << 20
+"""Bytes of one group, and so of what a crash can leave torn."""
+MAX_LINES = 65_536
+"""Records of one group."""
 NO_HASH = "0" * 64
 VERSION = 1
 
@@ -19,6 +23,8 @@ _HEADER = re.compile(
     rb"ringfence-ledger 1 ([0-9a-f]{32}) (0|[1-9][0-9]{0,15}) ([0-9a-f]{64}) (-|[0-9a-f]{64}(?:,[0-9a-f]{64})*)\n"
 )
 _COMMIT = re.compile(rb"= ([1-9][0-9]{0,15}) ([0-9a-f]{64})\n")
+_ENDING = re.compile(rb',"prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),"time":[0-9]{16},"v":1\}\n')
+_RUN = re.compile(rb"[^\x00]+")
 SUFFIX = len(b'1234567890123456,"v":1}\n')
 """Bytes after ``"time":`` in every record: 16 digits, the version, the line feed."""
 TORN_RUN = 16
@@ -60,6 +66,13 @@ def parse_commit(line: bytes) -> tuple[int, str] | None:
     """Size and hash of a commit line, or None."""
     match = _COMMIT.fullmatch(line)
     return None if match is None else (int(match[1]), match[2].decode())
+
+
+def ends(line: bytes) -> tuple[str, int] | None:
+    """The hash that a record names and its number, by the bytes at its end; None where they are not those of a record."""
+    start = line.rfind(b',"prev":"', -160)
+    match = _ENDING.fullmatch(line, start) if start >= 0 else None
+    return None if match is None else (match[1].decode(), int(match[2]))
 
 
 def link(prev: str, seq: int) -> bytes:
@@ -106,8 +119,11 @@ def classify_tail(tail: bytes) -> Tail:
     if not text:
         return Tail.CLEAN
     commits = [match for match in _COMMIT.finditer(text) if match.start() == 0 or text[match.start() - 1] in b"\n\x00"]
-    if len(commits) > 1 or (commits and (commits[0].end() != len(text) or 0 not in text[: commits[0].start()])):
+    if (
+        len(text) > MAX_GROUP
+        or len(commits) > 1
+        or (commits and (commits[0].end() != len(text) or 0 not in text[: commits[0].start()]))
+    ):
         return Tail.FOREIGN
-    runs = [run for run in text.split(b"\x00") if run]
-    behind_zeros = runs[1:] if text[:1] == b"{" else runs
+    behind_zeros = (run[0] for run in _RUN.finditer(text) if run.start() or text[:1] != b"{")
     return Tail.TORN if all(len(run) >= TORN_RUN for run in behind_zeros) else Tail.FOREIGN

@@ -34,6 +34,7 @@ from ringfence.model.ids import Micros, Sha256
 __all__ = ["Head", "Ledger", "Settings"]
 MAX_GROUP = 512
 MAX_GROUP_BYTES = 1024 * 1024
+MAX_REQUEST = frame.MAX_GROUP // 2
 WAIT_SECONDS = 10.0
 _INTENT = EntryKind.INTENT
 STEP = 2_000_000
@@ -171,6 +172,10 @@ class Ledger:
         request = Request([self._prepare(entry) for entry in entries])
         if not request.prepared:
             return ()
+        if request.size > MAX_REQUEST or len(request.prepared) > frame.MAX_LINES // 2:
+            raise LedgerError(
+                "entry-too-large", f"{len(request.prepared)} entries at once are more than a group can have"
+            )
         with self._mutex:
             if self._failure is not None:
                 raise self._failure

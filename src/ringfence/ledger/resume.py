@@ -57,7 +57,7 @@ def resume(
         last = position + 1 == len(files)
         try:
             state = _segment(files[position], state, wanted, carried if last else None, last=last)
-        except (KeyError, TypeError, ValueError, EOFError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise altered(f"a record cannot be read ({type(error).__name__})", files[position].path) from error
     assert state is not None
     return state
@@ -91,11 +91,11 @@ def _segment(
         for group in scan.groups(stream, offset=state.end):
             _group(group, state, wanted, file.path)
         stream.seek(state.end)
-        tail = stream.read()
-    kind = frame.classify_tail(tail)
+        tail = scan.rest_of(stream)
+    kind = frame.Tail.FOREIGN if tail is None else frame.classify_tail(tail)
     if kind is frame.Tail.FOREIGN or (kind is frame.Tail.TORN and not last):
         raise altered("bytes that no write of ours can leave follow the last commit line", f"{file.path}@{state.end}")
-    state.torn = tail.rstrip(b"\x00")
+    state.torn = (tail or b"").rstrip(b"\x00")
     return state
 
 

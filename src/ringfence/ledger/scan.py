@@ -1,20 +1,20 @@
 """Reading segment files: which there are, their headers, and their records group by group. Checks framing, not proofs."""
 
-import gzip
+import functools
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
-from ringfence.ledger.frame import Header, parse_commit, parse_header
+from ringfence.ledger.files import open_packed, open_plain
+from ringfence.ledger.frame import MAX_GROUP, MAX_LINES, MAX_RECORD, Header, parse_commit, parse_header
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
 _NAME = re.compile(r"([0-9]{20})\.seg(\.gz)?")
-_BLOCK = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,13 @@ class SegmentFile:
         return self.path.endswith(".gz")
 
     def open(self) -> BinaryIO:
-        """Its bytes, uncompressed."""
+        """Its bytes, uncompressed. Raises OSError; also while it is read LedgerError ``ledger-altered``."""
         if self.archived:
-            return cast("BinaryIO", gzip.open(self.path, "rb"))
-        return open(self.path, "rb", buffering=_BLOCK)
+            return open_packed(self.path)
+        try:
+            return open_plain(self.path)
+        except FileNotFoundError:  # it was archived since the folder was listed
+            return open_packed(f"{self.path}.gz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +82,34 @@ def header(segment: SegmentFile) -> Header:
     return found
 
 
+def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Its lines, none longer than a record can be: of a longer one, pieces."""
+    return iter(functools.partial(stream.readline, MAX_RECORD), b"")
+
+
+def rest_of(stream: BinaryIO) -> bytes | None:
+    """All that is left, where it is not more than a group and zeros; else None. Never much in memory."""
+    rest = b""
+    while block := stream.read(1 << 20):
+        if len(rest) < MAX_GROUP:
+            rest += block
+        elif block.strip(b"\x00"):
+            return None
+    return rest
+
+
 def groups(stream: BinaryIO, *, offset: int) -> Iterator[Group]:
     """The committed groups from ``offset`` (after the header) on; ends quietly at the first line that is neither."""
     stream.seek(offset)
     lines: list[bytes] = []
-    for line in stream:
+    length = 0
+    for line in bounded_lines(stream):
         offset += len(line)
+        length += len(line)
+        if (
+            line[-1] != 10 or 0 in line or length > MAX_GROUP or len(lines) > MAX_LINES
+        ):  # a crash can leave zeros in a record
+            return
         first = line[:1]
         if first == b"{":
             lines.append(line)
@@ -93,7 +118,7 @@ def groups(stream: BinaryIO, *, offset: int) -> Iterator[Group]:
             if commit is None:
                 return
             yield Group(lines=tuple(lines), size=commit[0], last=commit[1], end=offset)
-            lines = []
+            lines, length = [], 0
         else:
             return
 

@@ -4,10 +4,12 @@ Reads segments, checkpoint and anchors; writes nothing. Give the same folder and
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from ringfence.ledger import keys, note, scan, start, walk
 from ringfence.ledger.anchors import status
 from ringfence.ledger.checkpoint import Epoch, Epochs, signed_by
+from ringfence.ledger.files import open_regular
 from ringfence.ledger.replay import replay
 from ringfence.ledger.verdict import AnchorStatus, Fault, Replay, Verdict, Verification
 from ringfence.ledger.walk import STRICT, Walked
@@ -17,6 +19,7 @@ from ringfence.model.ids import Micros
 from ringfence.model.tier import Tier
 
 MAX_AGE = Micros(24 * 3600 * 1_000_000)
+_LATER_KEYS = 1000
 Heads = Mapping[str, Mapping[str, note.Checkpoint]]
 
 
@@ -62,10 +65,12 @@ def verify(
 def _own(directory: str) -> note.Checkpoint | None:
     path = f"{directory}/checkpoint"
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             found = note.parse(stream.read(65_536))
     except FileNotFoundError:
         return None
+    except LedgerError as error:
+        raise Fault(Verdict.ALTERED, path, "the checkpoint is not a regular file") from error
     if found is None:
         raise Fault(Verdict.ALTERED, path, "the checkpoint is not a signed note")
     return found
@@ -94,52 +99,72 @@ def _sizes(own: note.Checkpoint | None, known: Heads) -> set[int]:
 
 def _epochs(walked: Walked) -> Epochs:
     """The keys of the log by its own entries; each rotation is signed by the key before and the key after."""
-    known: list[Epoch] = []
+    known = list(_first_epochs(walked))
     for seq, value in walked.noted:
-        body = value.get("body")
-        if not isinstance(body, dict):
-            raise TypeError("no body")
-        if value["kind"] == EntryKind.CREATED.value and seq == 0:
-            known.append(_epoch(body, after=0))
-            if body.get("log") != walked.log:
-                raise Fault(Verdict.ALTERED, "record 0", "it begins another log than the segment says")
-        elif value["kind"] == EntryKind.RETENTION.value and body.get("before") == walked.first and not known:
-            known.extend(_purged_epochs(walked, seq, body))
-        elif value["kind"] == EntryKind.KEY_ROTATED.value and (not known or seq > known[-1].after):
-            known.append(_rotation(walked, known, seq, body))
-    if not known:
-        what = "no entry tells of a purge" if walked.first else "the first record does not begin a log"
-        raise Fault(Verdict.GAP if walked.first else Verdict.ALTERED, f"record {walked.first}", what)
+        if value["kind"] == EntryKind.KEY_ROTATED.value and seq > known[-1].after:
+            known.append(_rotation(walked, known[-1], seq, _body(value)))
     return Epochs(known=tuple(known))
 
 
-def _epoch(body: Mapping[str, Json], *, after: int) -> Epoch:
-    try:
-        return Epoch(epoch=int(str(body["epoch"])), after=after, public=bytes.fromhex(str(body["public"])))
-    except (KeyError, ValueError) as error:
-        raise Fault(Verdict.ALTERED, f"record {after}", "it holds no public key") from error
+def _first_epochs(walked: Walked) -> list[Epoch]:
+    """The keys that the first record tells of; where it was purged, those that the entry of the purge lists."""
+    for seq, value in walked.noted:
+        body = _body(value)
+        if value["kind"] == EntryKind.CREATED.value and seq == walked.first == 0:
+            if body["log"] != walked.log:
+                raise Fault(Verdict.ALTERED, "record 0", "it begins another log than the segment says")
+            return [_epoch({**body, "after": 0}, 1, 0)]
+        if value["kind"] == EntryKind.RETENTION.value and walked.first and _explains(walked, seq, body):
+            rows = cast("list[dict[str, Json]]", body["epochs"])
+            return [_epoch(row, place, cast("int", body["before"])) for place, row in enumerate(rows, 1)]
+    what = "no entry tells of a purge" if walked.first else "the first record does not begin a log"
+    raise Fault(Verdict.GAP if walked.first else Verdict.ALTERED, f"record {walked.first}", what)
 
 
-def _purged_epochs(walked: Walked, seq: int, body: Mapping[str, Json]) -> list[Epoch]:
-    rows = body.get("epochs")
-    if body.get("root") != walked.before.root().hex() or not isinstance(rows, list):
-        raise Fault(Verdict.GAP, f"record {walked.first}", f"the purge in record {seq} was of other records")
-    return [_epoch(row, after=int(str(row.get("after")))) for row in rows if isinstance(row, dict)]
+def _body(value: Mapping[str, Json]) -> Mapping[str, Json]:
+    body = value.get("body")
+    if not isinstance(body, dict):
+        raise TypeError("no body")
+    return body
 
 
-def _rotation(walked: Walked, known: Sequence[Epoch], seq: int, body: Mapping[str, Json]) -> Epoch:
-    epoch = _epoch(body, after=seq)
-    if not known:  # a purge entry that stands later lists it
-        return epoch
-    old = known[-1]
-    statement = keys.rotation_statement(walked.log, epoch.epoch, seq, old.public, epoch.public)
+def _explains(walked: Walked, seq: int, body: Mapping[str, Json]) -> bool:
+    """Whether an entry is that of a purge which explains where the log begins. A crash may have cut its removal short."""
+    before, root = body.get("before"), None
+    if body.get("action") != "purge" or not isinstance(before, int) or not walked.first <= before <= seq:
+        return False
+    root = walked.roots.get(before)
+    return root is not None and body.get("root") == root.hex() and bool(body.get("epochs"))
+
+
+def _epoch(row: Mapping[str, Json], number: int, before: int) -> Epoch:
+    """Key ``number`` by one row of a list. Raises ValueError where it is another, or not of a time before ``before``."""
+    epoch, after, public = row["epoch"], row["after"], row["public"]
+    if epoch.__class__ is not int or epoch != number or not isinstance(after, int):
+        raise ValueError("an epoch out of order")
+    if (after == 0) != (number == 1) or not 0 <= after <= before:
+        raise ValueError("an epoch of another time")
+    return Epoch(epoch=number, after=after, public=_unhex(public, 32))
+
+
+def _unhex(text: Json, length: int) -> bytes:
+    """Bytes of lowercase hexadecimal digits, the one spelling. Raises ValueError."""
+    found = bytes.fromhex(str(text))
+    if found.hex() != text or len(found) != length:
+        raise ValueError("not hexadecimal digits of the right number")
+    return found
+
+
+def _rotation(walked: Walked, old: Epoch, seq: int, body: Mapping[str, Json]) -> Epoch:
+    epoch, public = old.epoch + 1, _unhex(body["public"], 32)
+    statement = keys.rotation_statement(walked.log, epoch, seq, old.public, public)
     good = all(
-        keys.verify_signature(public, bytes.fromhex(str(body.get(name, ""))), statement)
-        for name, public in (("by_old", old.public), ("by_new", epoch.public))
+        keys.verify_signature(signer, _unhex(body[name], 64), statement)
+        for name, signer in (("by_old", old.public), ("by_new", public))
     )
-    if epoch.epoch != old.epoch + 1 or not good:
+    if body["epoch"].__class__ is not int or body["epoch"] != epoch or not good:
         raise Fault(Verdict.KEY_EPOCH, f"record {seq}", "the change of keys is not signed by the key before and after")
-    return epoch
+    return Epoch(epoch=epoch, after=seq, public=public)
 
 
 def _judge_own(directory: str, walked: Walked, own: note.Checkpoint | None, epochs: Epochs, depth: str) -> None:
@@ -165,6 +190,9 @@ def _signature(walked: Walked, head: note.Checkpoint, epochs: Epochs, place: str
     due = epochs.at(head.size)
     if signed_by(head, walked.log, due):
         return
+    later = {note.key_name(walked.log, epochs.present + more) for more in range(1, _LATER_KEYS)}
+    if head.size > walked.size and any(signature.name in later for signature in head.signatures):
+        return  # signed with a key that the missing records tell of: what is missing is the verdict
     for epoch in epochs.known:
         if signed_by(head, walked.log, epoch):
             raise Fault(

@@ -6,7 +6,6 @@ Streams line by line; memory does not grow with the log. The first fault ends th
 import gc
 import hashlib
 import re
-import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast
@@ -41,7 +40,7 @@ _DIGITS = bytes(48 if 48 <= code <= 57 else 32 for code in range(256))
 _CHUNK = 32
 """Records decoded at a time: few enough that their values stay in the processor's cache."""
 _SEVENTEEN = b"0" * 17
-_seen_members: set[tuple[str, ...]] = set()
+_TEXTS = ("kind", "call", "mission", "parent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +91,10 @@ def _walk(task: Task) -> Walked:
         try:
             with file.open() as stream:
                 _header(walked, file, stream, begun=position > 0)
-                if walked.size in task.wanted:
-                    walked.roots[walked.size] = walked.tree.root()
+                walked.roots[walked.size] = walked.tree.root()
                 tail = _records(walked, task, file, stream)
-        except (EOFError, OSError, zlib.error) as error:
-            raise Fault(Verdict.ALTERED, file.path, f"the segment cannot be read: {type(error).__name__}") from error
+        except LedgerError as error:
+            raise Fault(Verdict.ALTERED, file.path, f"the segment cannot be read: {error.what}") from error
         _tail(walked, file, tail, last=position + 1 == len(files), live=task.live)
     return walked
 
@@ -125,19 +123,27 @@ def _header(walked: Walked, file: scan.SegmentFile, stream: BinaryIO, *, begun: 
 def _records(walked: Walked, task: Task, file: scan.SegmentFile, stream: BinaryIO) -> bytes:
     """Take committed groups until the lines end; returns what follows, which is the tail."""
     pending: list[bytes] = []
-    for line in stream:
+    length = 0
+    for line in scan.bounded_lines(stream):
         mark = line[0]
-        if mark == 123:  # {
-            pending.append(line)
-        elif mark == 61 and line[-1] == 10:  # = and a line feed
-            _group(walked, task, file.path, pending)
-            if line != b"= %d %s\n" % (walked.size, walked.prev.encode()):
-                raise diagnose.explain_commit(place=file.path, line=line, size=walked.size, last=walked.prev)
-            pending.clear()
-        else:
+        if line[-1] != 10 or 0 in line or mark not in (123, 61):  # neither { nor =, or cut short, or with zeros in it
             pending.append(line)
             break
-    return b"".join(pending) + stream.read() if pending else b""
+        if mark == 123:
+            pending.append(line)
+            length += len(line)
+            if length > frame.MAX_GROUP or len(pending) > frame.MAX_LINES:
+                break
+            continue
+        _group(walked, task, file.path, pending)
+        if line != b"= %d %s\n" % (walked.size, walked.prev.encode()):
+            raise diagnose.explain_commit(place=file.path, line=line, size=walked.size, last=walked.prev)
+        pending.clear()
+        length = 0
+    rest = scan.rest_of(stream)
+    if rest is None:
+        raise Fault(Verdict.ALTERED, f"{file.path}, after record {walked.size - 1}", "more follows than a group has")
+    return b"".join(pending) + rest
 
 
 def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
@@ -148,6 +154,8 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
         link = b',"prev":"%s","seq":%d,"time":' % (prev.encode(), seq)
         if not line.endswith(link, 0, -suffix):
             raise diagnose.explain(task.directory, place=path, line=line, expected=seq)
+        if not line.endswith(b',"v":1}\n') or not line[-suffix:-8].isdigit():
+            raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "its time or its version is none")
         leaf = sha256(b"\x00" + line)
         prev = leaf.hexdigest()
         seq += 1
@@ -197,11 +205,12 @@ def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> Json:
     try:
         values = _decode_lines(text)
         if len(values) == len(numbered) and _encode_lines(values) == text and not _may_hold_large(text):
+            if not text.isascii():
+                canonical.admit_keys(values)
             for value in values:
-                if tuple(value) not in _seen_members:
-                    _admit_members(value)
+                _admit_members(value)
             return cast("Json", values[-1]) if values else None
-    except (_FloatFound, msgspec.MsgspecError, UnicodeError, TypeError, AttributeError, RecursionError):
+    except (_FloatFound, LedgerError, msgspec.MsgspecError, UnicodeError, TypeError, AttributeError, RecursionError):
         pass  # one of them is at fault; the slow path below says which
     found: Json = None
     for seq, line in numbered:
@@ -229,7 +238,10 @@ def _may_hold_large(text: bytes) -> bool:
 def _admit_members(value: object) -> None:
     if not isinstance(value, dict) or not REQUIRED <= value.keys() <= MEMBERS:
         raise _FloatFound
-    _seen_members.add(tuple(value))
+    if any(name in value and value[name].__class__ is not str for name in _TEXTS):
+        raise _FloatFound
+    if value["body"].__class__ is not dict or value.get("personal", {}).__class__ is not dict:
+        raise _FloatFound
 
 
 def _tail(walked: Walked, file: scan.SegmentFile, tail: bytes, *, last: bool, live: bool) -> None:
