@@ -48,11 +48,11 @@ class Stop(Exception):
         self.number = number
 
 
-def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: list[str]) -> NoReturn:
+def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: list[str], closed: bool) -> NoReturn:
     """Everything from the fork to the end of the box.
 
     ``mapped``: uid and gid to map to themselves in the user namespace this process was made in. ``groups``: files that
-    put a process into its control groups; done here, for it can take the kernel long.
+    put a process into its control groups; done here, for it can take the kernel long. ``closed``: the box has no network.
     """
     box: socket.socket | None = None
     try:
@@ -70,9 +70,11 @@ def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: 
         _leave_keyring()
         network.begin()
         socket.sethostname("box")
-        root = Root()
+        root, sockets = Root(), network.closed() if closed else None
         order = _wait_for_order(box)
-        _run(order, box, root)
+        if sockets is None:
+            sockets = network.captured(order)
+        _run(order, box, root, sockets)
     except ViewError as fault:
         _say(box, ("failed", fault.step, fault.number))
     except Stop as fault:
@@ -101,9 +103,9 @@ def _wait_for_order(box: socket.socket) -> dict[str, Any]:
     return order
 
 
-def _run(order: dict[str, Any], box: socket.socket, root: Root) -> None:
+def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[str, socket.socket]) -> None:
     user, mapped = order["user"], order["map_user"]
-    _say_network(box, network.prepare(order))
+    _say_network(box, sockets)
     view = View(order, user=user, idmap=order["idmap"], base=root, serve=lambda made: _say_root(box, root, made))
     view.build()
     if order["idmap"] >= 0:

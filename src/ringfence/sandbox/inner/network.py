@@ -39,10 +39,19 @@ def begin() -> None:
         _set(name, value)
 
 
-def prepare(order: dict[str, Any]) -> dict[str, socket.socket]:
-    """Prepare the namespace; gives the sockets to hand out, by name. Raises OSError where it cannot be closed."""
-    if order["network"] != "captured":
-        return _closed()
+def closed() -> dict[str, socket.socket]:
+    """No network at all. What is tried is logged where the kernel can; without it there is simply no route."""
+    try:
+        end = nftables.log_socket()
+        nftables.apply(None)
+        netlink.local_default_routes()
+    except OSError:
+        return {}
+    return {"nflog": end}
+
+
+def captured(order: dict[str, Any]) -> dict[str, socket.socket]:
+    """A network on which somebody answers; gives the sockets to hand out, by name. Raises OSError."""
     sockets = _captured()
     for name, port in (("dns-tcp", NAME_PORT), ("http-proxy", HTTP_PORT), ("socks", SOCKS_PORT)):
         sockets[name] = _listener(socket.AF_INET, ("127.0.0.1", port))
@@ -55,17 +64,6 @@ def prepare(order: dict[str, Any]) -> dict[str, socket.socket]:
     for number in range(INBOUND if order["inbound"] else 0):
         sockets[f"inbound:{number}"] = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     return sockets
-
-
-def _closed() -> dict[str, socket.socket]:
-    """No network at all. What is tried is logged where the kernel can; without it there is simply no route."""
-    try:
-        end = nftables.log_socket()
-        nftables.apply(None)
-        netlink.local_default_routes()
-    except OSError:
-        return {}
-    return {"nflog": end}
 
 
 def _captured() -> dict[str, socket.socket]:

@@ -16,7 +16,7 @@ from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.groups import POLLING, Hierarchies
 from ringfence.sandbox.inner.loop import READ, Loop
-from ringfence.sandbox.inner.spare import Spare
+from ringfence.sandbox.inner.spare import Kind, Spare
 from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
 
@@ -40,7 +40,7 @@ class Launcher:
         self.hierarchies.sweep()
         self.decoys = Decoys(self.loop)
         self.spare: Spare | None = None
-        self.map_user = os.geteuid() != 0
+        self.kind = Kind(map_user=os.geteuid() != 0, closed=True)
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
 
@@ -69,7 +69,7 @@ class Launcher:
                 # so that runtimes which reserve much start all the same.
                 order["rlimits"]["data"] = order["limits"]["memory"] * 4 + SLACK
             order["idmap"] = self._map(order)
-            spare = self._take_spare(map_user=order["map_user"])
+            spare = self._take_spare(Kind.of(order))
             self.wards.add(
                 Ward(
                     self.loop,
@@ -87,21 +87,21 @@ class Launcher:
         except OSError as fault:
             _refuse(channel, fault)
 
-    def _take_spare(self, *, map_user: bool) -> Spare:
+    def _take_spare(self, kind: Kind) -> Spare:
         """The one that waits, if it is of the right kind and still alive; else a new one."""
         spare, self.spare = self.spare, None
-        if spare is not None and spare.map_user == map_user and not _ended(spare.pidfd):
+        if spare is not None and spare.kind == kind and not _ended(spare.pidfd):
             return spare
         if spare is not None:
             spare.drop()
-        self.map_user = map_user
-        return Spare(self.hierarchies, self.decoys.descriptor, map_user=map_user)
+        self.kind = kind
+        return Spare(self.hierarchies, self.decoys.descriptor, kind)
 
     def _refill(self) -> None:
         """Begin the next box, when the last one no longer needs the processor for its start."""
         if self.spare is None:
             try:
-                self.spare = Spare(self.hierarchies, self.decoys.descriptor, map_user=self.map_user)
+                self.spare = Spare(self.hierarchies, self.decoys.descriptor, self.kind)
             except OSError:
                 return  # the next order tries again, and tells
 

@@ -1,6 +1,7 @@
 """A box begun before it is asked for: namespaces made, groups joined, waiting for its order. Used once.
 
-Making namespaces and joining control groups cost more than all the rest, and need nothing of the order.
+Making namespaces and joining control groups cost more than all the rest, and need nothing of the order. What kind of box
+comes next is guessed: the same as the last.
 """
 
 import contextlib
@@ -8,7 +9,8 @@ import marshal
 import os
 import signal
 import socket
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from ringfence.sandbox.inner import init, kernel
 from ringfence.sandbox.inner.groups import Hierarchies
@@ -16,17 +18,31 @@ from ringfence.sandbox.inner.groups import Hierarchies
 NAMESPACES = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What must be known of an order to begin its box."""
+
+    map_user: bool
+    closed: bool
+    """Without a network."""
+
+    @classmethod
+    def of(cls, order: dict[str, Any]) -> Self:
+        """That of an order."""
+        return cls(map_user=order["map_user"], closed=order["network"] != "captured")
+
+
 class Spare:
     """Process 1 of a box to be. Whoever takes it owns everything in it."""
 
-    def __init__(self, hierarchies: Hierarchies, watcher: int, *, map_user: bool) -> None:
+    def __init__(self, hierarchies: Hierarchies, watcher: int, kind: Kind) -> None:
         """Raises OSError where no box can be begun."""
-        self.map_user = map_user
+        self.kind = kind
         self.box, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.groups = hierarchies.make()
-            mapped = (os.geteuid(), os.getegid()) if map_user else None
-            flags = NAMESPACES | kernel.SIGCHLD | (kernel.CLONE_NEWUSER if map_user else 0)
+            mapped = (os.geteuid(), os.getegid()) if kind.map_user else None
+            flags = NAMESPACES | kernel.SIGCHLD | (kernel.CLONE_NEWUSER if kind.map_user else 0)
             try:
                 self.pid = kernel.clone(flags, 0, 0, 0, 0)
             except OSError:
@@ -34,7 +50,7 @@ class Spare:
                 self.groups.remove()
                 raise
             if self.pid == 0:
-                init.main(theirs.fileno(), watcher, mapped=mapped, groups=self.groups.doors())
+                init.main(theirs.fileno(), watcher, mapped=mapped, groups=self.groups.doors(), closed=kind.closed)
         self.pidfd = os.pidfd_open(self.pid)
 
     def order(self, order: dict[str, Any], streams: tuple[int, int, int]) -> None:
