@@ -147,6 +147,10 @@ def _resident(scene: Scene, arguments: list[str]) -> bool:
     return scene.run.seen.resident >= int(arguments[0]) * MIB
 
 
+def _shared(scene: Scene, arguments: list[str]) -> bool:
+    return scene.run.seen.shared >= int(arguments[0]) * MIB
+
+
 def _flooded(scene: Scene, arguments: list[str]) -> bool:
     return scene.run.count >= int(arguments[0]) * MIB
 
@@ -247,6 +251,7 @@ JUDGES: dict[str, Callable[[Scene, list[str]], bool]] = {
     "overran": _overran,
     "many": _many,
     "resident": _resident,
+    "shared": _shared,
     "flooded": _flooded,
     "grew": _grew,
     "root": _root,

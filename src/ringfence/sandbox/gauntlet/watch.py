@@ -25,6 +25,8 @@ class Seen:
     """Most processes alive at one time."""
     resident: int = 0
     """Largest sum of resident memory at one time, bytes."""
+    shared: int = 0
+    """Largest growth of the host's shared memory and page tables, bytes: what no process has to have mapped."""
     effective_uids: set[int] = field(default_factory=set)
     namespaces: set[str] = field(default_factory=set)
     """User namespaces of the attack's processes."""
@@ -51,6 +53,7 @@ class Watch(threading.Thread):
         self._port = port
         self._over = threading.Event()
         self._looked = 0
+        self._unmapped = _unmapped()
 
     def run(self) -> None:
         """Look again and again."""
@@ -74,6 +77,7 @@ class Watch(threading.Thread):
         seen.last = time.monotonic()
         seen.most = max(seen.most, len(alive))
         seen.resident = max(seen.resident, sum(_resident(pid) for pid in alive[:64]))
+        seen.shared = max(seen.shared, _unmapped() - self._unmapped)
         for pid in alive[:EDGE]:
             with contextlib.suppress(OSError):
                 self._inspect(pid)
@@ -152,6 +156,11 @@ def _resident(pid: int) -> int:
     for line in _lines(f"/proc/{pid}/statm"):
         return int(line.split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def _unmapped() -> int:
+    found = (line.split() for line in _lines("/proc/meminfo") if line.startswith((b"Shmem:", b"PageTables:")))
+    return sum(int(fields[1]) * 1024 for fields in found)
 
 
 def _lines(path: str) -> list[bytes]:
