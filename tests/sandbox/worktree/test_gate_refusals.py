@@ -79,6 +79,19 @@ def test_a_name_that_a_program_takes_for_an_option_waits_for_a_person(bench):
     assert {item.path for item in bench.commit().held} == {"--checkpoint-action=exec=sh", "-x/f"}
 
 
+def test_no_other_user_of_the_host_may_write_what_a_box_left(bench):
+    bench.write("open/shared.txt", "x\n")
+    os.chmod(f"{bench.root}/open", 0o1777)
+    bench.box(
+        "umask 0; echo x > new; mkdir made; echo x > made/f; chmod 777 src a.txt; echo y > open/more; chmod 1777 open"
+    )
+    report = bench.commit()
+    assert {(item.path, item.rule) for item in report.refused} == {("a.txt", "gate/opens"), ("src", "gate/opens")}
+    for path in ("new", "made", "made/f", "open/more", "src", "a.txt"):
+        assert not os.stat(f"{bench.root}/{path}").st_mode & 0o002, path
+    assert os.stat(f"{bench.root}/open").st_mode & 0o7777 == 0o1777
+
+
 def test_ci_files_wait_for_a_person_at_least(bench):
     bench.box("mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; echo y > .gitlab-ci.yml")
     report = bench.commit()

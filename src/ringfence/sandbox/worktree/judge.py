@@ -15,8 +15,10 @@ from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.guard import Protection, fold, misnamed, protection, stands_for_protected
+from ringfence.sandbox.worktree.journal import source_identity
 from ringfence.sandbox.worktree.links import is_winding, leads_to
 from ringfence.sandbox.worktree.reached import NOTHING, Reached
+from ringfence.sandbox.worktree.staging import narrowed
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
 PIECE = 4 * 1024 * 1024
@@ -76,6 +78,8 @@ class Judge:
             return _deny("set-id", f"mode {change.mode:04o} would run with another user's rights")
         if change.node is Node.DIRECTORY and change.mode & stat.S_ISUID:
             return _deny("set-id", f"mode {change.mode:04o} on a folder is never meant")
+        if change.kind is ChangeKind.MODE and self._opens(change):
+            return _deny("opens", f"mode {change.mode:04o} would let every user of this host write here")
         if change.node is not Node.DIRECTORY and change.links > 1:
             return _deny("hard-link", f"the file has {change.links} names; copy it instead of linking it")
         if change.size > self.max_file:
@@ -85,6 +89,10 @@ class Judge:
         if change.node is Node.SYMLINK:
             return self._link(change)
         return self._collides(change)
+
+    def _opens(self, change: Change) -> bool:
+        now = source_identity(self.lower, change.path)
+        return now is not None and narrowed(change.mode, now.mode) != change.mode & 0o777
 
     def _link(self, change: Change) -> Verdict | None:
         where = leads_to(self.upper, self.lower, self.root, change.path, change.target)

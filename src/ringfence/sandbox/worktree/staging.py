@@ -116,7 +116,7 @@ class Stage:
             self._own(number, owner)
             if lower is not None:
                 _copy_attributes(lower, writer)
-            os.fchmod(writer, stat.S_IMODE(info.st_mode) & 0o777)
+            os.fchmod(writer, narrowed(info.st_mode, None if lower is None else os.fstat(lower).st_mode))
             os.utime(writer, ns=(info.st_mtime_ns, info.st_mtime_ns))
         finally:
             os.close(reader)
@@ -174,7 +174,9 @@ class Stage:
         """A folder's permissions; set-group-ID only where the real tree's folder, or its parent, has it."""
         parent, _, name = path.rpartition("/")
         under = self._lower_stat(parent, name) or self._lower_stat(*parent.rpartition("/")[::2])
-        return stat.S_IMODE(mode) & 0o1777 | (stat.S_ISGID & under.st_mode if under is not None else 0)
+        own = self._lower_stat(parent, name)
+        kept = narrowed(mode, None if own is None else own.st_mode) | (stat.S_IMODE(mode) & stat.S_ISVTX)
+        return kept | (stat.S_ISGID & under.st_mode if under is not None else 0)
 
     def _lower_stat(self, parent: str, name: str) -> os.stat_result | None:
         if any(parent == path or parent.startswith(path + "/") for path in self._replaced):
@@ -201,6 +203,11 @@ class Stage:
     def _links(self, parent: str, name: str) -> int:
         info = self._lower_stat(parent, name)
         return 0 if info is None else info.st_nlink
+
+
+def narrowed(mode: int, before: int | None) -> int:
+    """Permissions as they are taken over: writing by everybody only where the real tree allows that already."""
+    return stat.S_IMODE(mode) & (0o775 | (0 if before is None else before & 0o002))
 
 
 def _copy_bytes(reader: int, writer: int, limit: int) -> None:
