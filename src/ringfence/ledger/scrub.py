@@ -7,11 +7,13 @@ looked at one by one.
 
 import base64
 import hmac
+import html
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from ringfence.ledger import canonical
 from ringfence.ledger.segment import replace
@@ -19,22 +21,47 @@ from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
 FORMS: tuple[tuple[str, str], ...] = (
-    ("aws-key-id", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
+    ("aws-key-id", r"(?:\b|_)((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})"),
     ("aws-secret", r"(?i)aws_?secret_?(?:access_?)?key[\"']?\s*[=:]\s*[\"']?[0-9a-z/+=]{40}"),
-    ("github", r"\b(?:gh[pousr]_[0-9A-Za-z]{36,251}|github_pat_[0-9A-Za-z_]{22,255})\b"),
-    ("gitlab", r"\bgl(?:pat|dt|rt|ft|soat|cbt)-[0-9A-Za-z_-]{20,}"),
-    ("slack", r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}|\bxapp-[0-9]-[0-9A-Za-z-]{20,}"),
+    ("github", r"gh[pousr]_[0-9A-Za-z]{36,251}|github_pat_[0-9A-Za-z_]{22,255}"),
+    ("gitlab", r"gl(?:pat|dt|rt|ft|soat|cbt|ptt|agent)-[0-9A-Za-z_-]{20,}"),
+    ("slack", r"xox[abeoprs]-[0-9A-Za-z-]{10,}|xapp-[0-9]-[0-9A-Za-z-]{20,}"),
     ("slack-hook", r"hooks\.slack\.com/services/[0-9A-Za-z/]{20,}"),
-    ("google-api", r"\bAIza[0-9A-Za-z_-]{35}"),
-    ("google-oauth", r"\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}"),
-    ("stripe", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,}|\bwhsec_[0-9A-Za-z]{16,}"),
-    ("model-api", r"\bsk-(?:ant-|proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,}"),
-    ("package-index", r"\bpypi-[0-9A-Za-z_-]{50,}|\bnpm_[0-9A-Za-z]{36}|\bdckr_pat_[0-9A-Za-z_-]{20,}"),
-    ("hugging-face", r"\bhf_[0-9A-Za-z]{30,}"),
-    ("sendgrid", r"\bSG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}"),
-    ("digitalocean", r"\bdo[opr]_v1_[0-9a-f]{64}"),
+    ("google-api", r"AIza[0-9A-Za-z_-]{35}"),
+    ("google-oauth", r"ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}"),
+    ("stripe", r"[rs]k_(?:live|test)_[0-9A-Za-z]{16,}|whsec_[0-9A-Za-z]{16,}"),
+    (
+        "model-api",
+        r"(?:\b|_)(sk-(?:ant-|proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,})|sk-(?:ant|proj|svcacct)-[0-9A-Za-z_-]{20,}",
+    ),
+    (
+        "package-index",
+        r"pypi-[0-9A-Za-z_-]{50,}|npm_[0-9A-Za-z]{36}|dckr_[op]at_[0-9A-Za-z_-]{20,}|rubygems_[0-9a-f]{48}",
+    ),
+    ("hugging-face", r"hf_[0-9A-Za-z]{30,}"),
+    ("sendgrid", r"SG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}"),
+    ("digitalocean", r"do[opr]_v1_[0-9a-f]{64}"),
     ("azure", r"(?i)\b(?:AccountKey|SharedAccessKey)=[0-9a-z+/]{40,}={0,2}|[?&]sig=[0-9a-z%+/]{30,}"),
-    ("jwt", r"\beyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}"),
+    ("chat", r"[0-9]{8,10}:AA[0-9A-Za-z_-]{33}|[MNO][0-9A-Za-z_-]{23,27}\.[0-9A-Za-z_-]{6}\.[0-9A-Za-z_-]{27,38}"),
+    (
+        "by-name",
+        r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|lin_api_[0-9A-Za-z]{32,}|NRAK-[0-9A-Z]{27}|figd_[0-9A-Za-z_-]{30,}",
+    ),
+    ("hosts", r"ATATT3[0-9A-Za-z_=-]{40,}|pscale_(?:tkn|pw|oauth)_[0-9A-Za-z_-]{30,}|fm[12]_[0-9A-Za-z+/=_-]{40,}"),
+    ("model-hosts", r"gsk_[0-9A-Za-z]{40,}|xai-[0-9A-Za-z]{60,}|sbp_[0-9a-f]{40}|sntr[yu]s_[0-9A-Za-z_=+/-]{40,}"),
+    (
+        "vaults",
+        r"hv[sbr]\.[0-9A-Za-z_-]{24,}|dp\.(?:pt|st|ct|sa|scim|audit)\.[0-9A-Za-z]{40,}|AGE-SECRET-KEY-1[0-9A-Z]{58}",
+    ),
+    (
+        "dashboards",
+        r"glsa_[0-9A-Za-z]{32}_[0-9a-f]{8}|PMAK-[0-9a-f]{24}-[0-9a-f]{34}|[0-9A-Za-z]{14}\.atlasv1\.[0-9A-Za-z_-]{60,}",
+    ),
+    (
+        "hexadecimal",
+        r"(?:\b|_)(SK[0-9a-f]{32}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|pat[0-9A-Za-z]{14}\.[0-9a-f]{64})(?:\b|_)",
+    ),
+    ("jwt", r"eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}"),
     (
         "private-key",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?",
@@ -98,7 +125,8 @@ class SecretScrubber:
             ) from error
         known = {spelling for value in values if len(value) >= MIN_VALUE for spelling in _spellings(value)}
         self._values = sorted(known, key=len, reverse=True)
-        self._encoded = sorted({json.dumps(value, ensure_ascii=False)[1:-1].encode() for value in known})
+        encoded = sorted({json.dumps(value, ensure_ascii=False)[1:-1] for value in known})
+        self._known = re2.compile("|".join(re2.escape(value) for value in encoded), options) if encoded else None
 
     def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
         """The body with every secret replaced, in keys too; the same object where there is none."""
@@ -106,7 +134,7 @@ class SecretScrubber:
         # Escaped quotes would hide the edges of a form from the rules, so the search sees the texts without escapes.
         plain = encoded.replace(b"\\", b"") if b"\\" in encoded else encoded
         seen = self._any.search(encoded) is not None or (plain is not encoded and self._any.search(plain) is not None)
-        if not seen and not any(value in encoded for value in self._encoded):
+        if not seen and (self._known is None or self._known.search(encoded) is None):
             return body
         cleaned = self._walk(dict(body))
         assert isinstance(cleaned, dict)
@@ -174,13 +202,33 @@ def _is_hash(value: Json) -> bool:
 
 
 def _spellings(value: str) -> set[str]:
-    """A secret as it also appears: percent-encoded, base64, inside JSON inside a text, and in hexadecimal."""
+    """A secret as it also appears: percent-encoded, escaped, in base64, in hexadecimal, inside JSON inside a text."""
     raw = value.encode("utf-8", "surrogatepass")
-    once = json.dumps(value)[1:-1]
-    found = {value, quote(value, safe=""), once, json.dumps(value, ensure_ascii=False)[1:-1], raw.hex()}
-    # Base64 of a longer text that holds the secret shows it in one of three spellings; the ends depend on neighbours.
+    wide = value.encode("utf-16-le", "surrogatepass")
+    found = {
+        value,
+        html.escape(value),
+        re.sub(r"([^\w])", r"\\\1", value),
+        value.replace("'", "'\\''"),
+        repr(raw)[2:-1],
+    }
+    for inner in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        found |= {json.dumps(inner)[1:-1], json.dumps(inner, ensure_ascii=False)[1:-1]}
+    for spelled in (quote(value, safe=""), quote(value), quote_plus(value), "".join(f"%{byte:02X}" for byte in raw)):
+        found |= {spelled, re.sub("%[0-9A-F]{2}", lambda escape: escape[0].lower(), spelled)}
+    for digits in (raw.hex(), wide.hex(), raw.hex(":"), raw.hex(" "), raw.hex("-")):
+        found |= {digits, digits.upper()}
+    found |= {"".join(f"{form % byte}" for byte in raw) for form in ("\\x%02x", "\\x%02X", "\\%03o")}
+    found |= {"".join(f"\\u{ord(char):04x}" for char in value), "\x00".join(value)}
+    return {spelling for spelling in found | _in_base64(raw) | _in_base64(wide) if len(spelling) >= MIN_VALUE}
+
+
+def _in_base64(raw: bytes) -> set[str]:
+    """Base64 of a longer text that holds the secret shows it in one of three spellings; the ends depend on neighbours."""
+    found: set[str] = set()
     for shift in range(3):
         spelled = base64.b64encode(b"\x00" * shift + raw).decode().rstrip("=")
         inner = spelled[(0, 2, 3)[shift] : len(spelled) - (1 if (len(raw) + shift) % 3 else 0)]
-        found |= {inner, inner.replace("+", "-").replace("/", "_")} if len(inner) >= MIN_VALUE + 2 else set()
-    return {spelling for spelling in found if len(spelling) >= MIN_VALUE}
+        if len(inner) >= MIN_VALUE + 2:
+            found |= {inner, inner.replace("+", "-").replace("/", "_")}
+    return found
