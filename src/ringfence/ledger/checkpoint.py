@@ -131,6 +131,7 @@ class Checkpointer:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._private: Ed25519PrivateKey | None = None
+        self._stuck = False
         self.written: note.Checkpoint | None = None
         self.failure: BaseException | None = None
         """Why the last attempt on the thread failed, or None."""
@@ -146,6 +147,13 @@ class Checkpointer:
     def write(self) -> note.Checkpoint:
         """Sign and store the head as it is now, unless the stored checkpoint already says it."""
         with self._lock:
+            if self._stuck:
+                raise LedgerError(
+                    "ledger-unwritable",
+                    "a change of keys was recorded and could not be completed",
+                    where=self._directory,
+                    remedy="repair the disk, then start again: opening the ledger completes the change",
+                )
             if self._private is None:
                 self._begin()
             size, _, nodes = self._head()
@@ -189,9 +197,15 @@ class Checkpointer:
     def finish_rotation(self, turn: Turn) -> None:
         """The entry is durable: sign with the new key from here on, and destroy the old one."""
         old = self.epochs.present
-        self.epochs = Epochs(known=(*self.epochs.known, turn.epoch))
-        self.epochs.store(self._directory)
-        self._private = keys.load_key(self._directory, turn.epoch.epoch)
+        epochs = Epochs(known=(*self.epochs.known, turn.epoch))
+        try:
+            private = keys.load_key(self._directory, turn.epoch.epoch)
+            epochs.store(self._directory)
+        except BaseException:
+            # The old key signs no more, and the new one not before the list names it: the next opening completes it.
+            self._stuck = True
+            raise
+        self.epochs, self._private = epochs, private
         keys.destroy_key(self._directory, old)
         self.write()
 

@@ -234,12 +234,19 @@ class Ledger:
             if self._failure is not None:
                 raise self._failure
             now = self._clock()
-            turn = self._checkpointer.prepare_rotation(self._state.size, now)
+            try:
+                turn = self._checkpointer.prepare_rotation(self._state.size, now)
+            except OSError as error:
+                raise unwritable(error, f"{self.directory}/keys") from error
             request = Request([self._prepare(turn.entry)])
-            self._write([request])
-            if request.error is not None:
-                raise request.error
-            self._checkpointer.finish_rotation(turn)
+            try:
+                self._write([request])
+                if request.error is not None:
+                    raise request.error
+                self._checkpointer.finish_rotation(turn)
+            except OSError as error:
+                self._failure = unwritable(error, f"{self.directory}/keys")
+                raise self._failure from error
             return turn.epoch.epoch
 
     def close(self) -> None:

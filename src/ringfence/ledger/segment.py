@@ -4,6 +4,7 @@ A growing file pays for a change of its size at each flush; overwriting zeros th
 cannot run out of space half way.
 """
 
+import errno
 import os
 
 from ringfence.ledger.frame import Header, segment_name
@@ -46,6 +47,14 @@ def replace(path: str, data: bytes, mode: int = 0o600) -> None:
     sync_directory(os.path.dirname(path))
 
 
+def _take_back(path: str) -> None:
+    """Remove a segment whose name may not be durable. Where that fails, no more may be written to the one before it."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise OSError(errno.EIO, "a new segment can neither be used nor removed", path) from error
+
+
 class Segment:
     """The segment that takes new records. ``offset`` is where the next group goes, ``zeroed`` how far zeros reach."""
 
@@ -66,9 +75,14 @@ class Segment:
             segment.extend()
             os.fsync(fd)
             os.rename(temporary, path)
-            sync_directory(folder)
         except BaseException:
             os.close(fd)
+            raise
+        try:
+            sync_directory(folder)
+        except OSError:
+            os.close(fd)
+            _take_back(path)
             raise
         return segment
 
