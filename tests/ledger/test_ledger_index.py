@@ -1,5 +1,7 @@
 """The index finds what the log holds, is the same however it was filled, and is never needed."""
 
+import argparse
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -7,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringfence.cli import ledger_show
+from ringfence.ledger import scan
 from ringfence.ledger.index import Index, Query
 from ringfence.model.entry import EntryKind
+from ringfence.model.errors import LedgerError
 
 
 def body(number: int) -> dict:
@@ -129,3 +134,87 @@ def test_any_text_can_be_searched_for(text):
 @pytest.mark.parametrize("text", ["***", '"', "AND OR NOT", "NEAR(a b)"])
 def test_operators_mean_nothing_in_a_text(index, text):
     assert index.search(Query(text=text)).seqs == ()
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        "UPDATE records SET offset = offset + 1",
+        "UPDATE records SET offset = 'x'",
+        "UPDATE records SET offset = -5",
+        "UPDATE records SET offset = 1 << 62",
+        "UPDATE records SET segment = 'x'",
+        "UPDATE records SET segment = 0, offset = (SELECT offset FROM records WHERE seq = 1)",
+        "CREATE TRIGGER hide AFTER INSERT ON records BEGIN DELETE FROM records WHERE seq = NEW.seq; END",
+        "ALTER TABLE records ADD COLUMN more",
+        "DROP TABLE terms",
+        "DROP INDEX by_time",
+        "CREATE TABLE more(a)",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE records(x)' WHERE name = 'records'",
+    ],
+)
+def test_a_poisoned_index_is_made_again_or_refused(filled, poison):
+    with Index(filled.directory) as index:
+        index.catch_up()
+    database = sqlite3.connect(f"{filled.directory}/index.sqlite")
+    database.executescript(poison)
+    database.commit()
+    database.close()
+    with Index(filled.directory) as index:
+        index.catch_up()
+        assert numbers(index, tier="deny", kinds=("tool.intent",)) == expect(lambda n: n % 3 == 1)
+
+
+def test_a_wrong_place_of_one_record_is_the_fault_of_the_index_not_of_the_log(filled):
+    with Index(filled.directory) as index:
+        index.catch_up()
+        index._database.execute("UPDATE records SET offset = offset + 1 WHERE seq = 5")
+        with pytest.raises(LedgerError) as refused:
+            list(index.read((5,)))
+        assert refused.value.code == "index-unusable"
+        assert numbers(index, mission="\udcff") == []
+
+
+def test_an_index_of_a_log_that_was_put_back_and_went_on_otherwise_is_made_again(make_ledger, make_entry, tmp_path):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1)])
+    shutil.copytree(ledger.directory, tmp_path / "old")
+    with make_ledger() as ledger:
+        ledger.append([make_entry(2, body={"agent": "first"})])
+        with Index(ledger.directory) as index:
+            index.catch_up()
+    shutil.copytree(f"{ledger.directory}/../old", f"{ledger.directory}/../again")
+    shutil.copy(f"{ledger.directory}/index.sqlite", tmp_path / "again" / "index.sqlite")
+    with make_ledger("again") as ledger:
+        ledger.append([make_entry(2, body={"agent": "other"}), make_entry(3)])
+        with Index(ledger.directory) as index:
+            index.catch_up()
+            assert index.search(Query(agent="first")).seqs == ()
+            assert len(index.search(Query(agent="other")).seqs) == 1
+
+
+def test_following_goes_across_a_roll_and_a_change_of_keys(make_ledger, make_entry, monkeypatch, capsys):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(0, EntryKind.OBSERVED)])
+        steps = iter(range(1, 60))
+
+        def step(_: float) -> None:
+            number = next(steps, None)
+            if number is None:
+                raise KeyboardInterrupt
+            ledger.append([make_entry(number, EntryKind.OBSERVED, body={"n": number, "pad": "\u202e\x9b31m" * 60})])
+            if number % 20 == 0:
+                ledger.rotate_key()
+
+        monkeypatch.setattr(ledger_show.time, "sleep", step)
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--json", action="store_true")
+        ledger_show.configure(parser)
+        with pytest.raises(KeyboardInterrupt):
+            ledger_show.show(parser.parse_args(["--follow"]), ledger.directory)
+        out = capsys.readouterr().out
+        assert len(scan.segments(ledger.directory)) > 2
+        shown = [int(line.split()[0]) for line in out.splitlines()]
+        assert shown == list(range(ledger.head.size))
+        assert out.isascii()
+        assert "\x1b" not in out

@@ -54,7 +54,7 @@ def _configure_reading(
         "--checkpoint", action="append", default=[], metavar="FILE", help="a checkpoint that was kept elsewhere"
     )
     verify.add_argument(
-        "--max-age", type=float, default=86400, metavar="SECONDS", help="how long an entry may wait for an anchor"
+        "--max-age", type=_seconds, default=86400, metavar="SECONDS", help="how long an entry may wait for an anchor"
     )
     verify.add_argument(
         "--depth", choices=("chain", "tree", "strict"), default="strict", help="strict reads every record"
@@ -70,6 +70,14 @@ def _configure_reading(
     proof.add_argument("--size", type=int, help="of the log of so many entries; the whole log if not given")
     verbs.add_parser("lag", parents=[common], help="how far each anchor is behind")
     verbs.add_parser("rebuild-index", parents=[common], help="drop the search index and read the log again")
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds, at most a thousand years."""
+    found = float(text)
+    if not 0 <= found <= 3.2e10:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return found
 
 
 def _configure_appending(

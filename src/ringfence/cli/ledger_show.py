@@ -3,6 +3,7 @@
 import argparse
 import datetime as dt
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -39,21 +40,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--violations", action="store_true", help="only entries that saw a violation")
     parser.add_argument("--since", type=instant, metavar="TIME", help="2026-01-31, 2026-01-31T12:00, 90m, 24h, 7d")
     parser.add_argument("--until", type=instant, metavar="TIME")
-    parser.add_argument("--limit", type=int, default=50)
-    parser.add_argument("--before", type=int, metavar="N", help="entries before number N: the next page")
+    parser.add_argument("--limit", type=count, default=50)
+    parser.add_argument("--before", type=count, metavar="N", help="entries before number N: the next page")
     parser.add_argument("--follow", action="store_true", help="go on with new entries until interrupted")
+
+
+def count(text: str) -> int:
+    """A number of entries, from 1 on."""
+    if not re.fullmatch(r"[1-9][0-9]{0,15}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of entries")
+    return int(text)
 
 
 def instant(text: str) -> int:
     """Microseconds of a date, a time, or an age such as 90m, 24h, 7d."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-    if text[:-1].isdigit() and text[-1] in units:
-        return time.time_ns() // 1000 - int(text[:-1]) * units[text[-1]] * 1_000_000
     try:
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
+        if re.fullmatch(r"[0-9]{1,9}[smhd]", text):
+            return max(0, time.time_ns() // 1000 - int(text[:-1]) * units[text[-1]] * 1_000_000)
+        moment = dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write 2026-01-31, 2026-01-31T12:00 or 24h") from None
-    return int(moment.astimezone(dt.UTC).timestamp()) * 1_000_000
+    return int(moment.timestamp() * 1_000_000)
 
 
 def show(args: argparse.Namespace, directory: str) -> int:
@@ -80,7 +88,7 @@ def show(args: argparse.Namespace, directory: str) -> int:
     if not scan.segments(directory):
         raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
     with _index(directory) as index:
-        index.catch_up()
+        last = index.catch_up() - 1
         page = index.search(query, limit=args.limit)
         _print(index.read(tuple(reversed(page.seqs))), as_json=args.json)
         if page.more and not args.json:
@@ -88,7 +96,7 @@ def show(args: argparse.Namespace, directory: str) -> int:
         if not args.json:
             _print_lag(directory)
         if args.follow:
-            _follow(index, query, size_of(directory) - 1, as_json=args.json)
+            _follow(index, query, last, as_json=args.json)
     return 0
 
 
@@ -114,8 +122,17 @@ def _follow(index: "Index", query: "Query", last: int, *, as_json: bool) -> None
 
 
 def _print(records: Iterable[scan.Stored], *, as_json: bool) -> None:
+    spelled = sys.stdout.isatty()
     for record in records:
-        print(record.line.decode().rstrip("\n") if as_json else line(record.value), flush=True)
+        stored = record.line.decode("utf-8", "replace").rstrip("\n") if as_json else line(record.value)
+        print(_escaped_json(stored) if as_json and spelled else stored, flush=True)
+
+
+def _escaped_json(text: str) -> str:
+    """The same JSON, with what a terminal would obey or hide spelled out."""
+    if text.isascii():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 def line(record: Mapping[str, Json]) -> str:

@@ -4,22 +4,25 @@ It holds what one searches for and the number of each record; records themselves
 twice gives the same rows, which a test checks.
 """
 
+import functools
 import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ringfence.ledger import scan
+from ringfence.ledger import frame, scan
+from ringfence.ledger.files import MAX_SEGMENT
+from ringfence.ledger.frame import MAX_RECORD
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
-VERSION = 1
+VERSION = 2
 BATCH = 2000
 _TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE records(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, mission TEXT, call TEXT, tier TEXT,
-    violation INTEGER NOT NULL, segment INTEGER NOT NULL, offset INTEGER NOT NULL);
+    violation INTEGER NOT NULL, segment INTEGER NOT NULL, offset INTEGER NOT NULL, hash TEXT NOT NULL);
 CREATE TABLE terms(field TEXT NOT NULL, value TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(field, value, seq)) WITHOUT ROWID;
 CREATE INDEX by_time ON records(time, seq);
 CREATE INDEX by_kind ON records(kind, seq);
@@ -101,7 +104,7 @@ class Index:
             with self._database:
                 known, oldest = self._meta("log"), files[0].first if files else 0
                 purged = self._database.execute("SELECT 1 FROM records WHERE seq < ? LIMIT 1", (oldest,)).fetchone()
-                if known not in {"", log} or purged:
+                if known not in {"", log} or purged or not self._agrees(files):
                     self._clear()  # the words of what was purged must go as well
                 self._database.execute("INSERT OR REPLACE INTO meta VALUES ('log', ?)", (log,))
             for batch in _batches(self._places(files, self._size())):
@@ -118,9 +121,23 @@ class Index:
                 remedy="run `ringfence ledger verify`, which names the place",
             ) from error
 
+    def _agrees(self, files: Sequence[scan.SegmentFile]) -> bool:
+        """Whether the newest record of the index is the log's: a log that was put back may have gone on otherwise."""
+        newest = "SELECT seq, segment, offset, hash FROM records ORDER BY seq DESC LIMIT 1"
+        row = self._database.execute(newest).fetchone()
+        file = next((file for file in files if row is not None and file.first == row[1]), None)
+        if row is None or file is None:
+            return row is None
+        try:
+            return bool(frame.record_hash(self._line(file, row[0], row[2])) == row[3])
+        except LedgerError:
+            return False
+
     def search(self, query: Query, *, limit: int = 50) -> Page:
         """One page of what the query finds. Raises LedgerError ``bad-query`` for a text that cannot be searched."""
         where, values = _conditions(query)
+        if any(isinstance(value, str) and not _is_text(value) for value in values):
+            return Page(seqs=(), more=False)  # no record holds text that is not Unicode
         order = "DESC" if query.newest_first else "ASC"
         sql = f"SELECT r.seq FROM {where} ORDER BY r.seq {order} LIMIT ?"  # noqa: S608 - names are ours, values are bound
         try:
@@ -138,12 +155,20 @@ class Index:
             row = self._database.execute("SELECT segment, offset FROM records WHERE seq = ?", (seq,)).fetchone()
             if row is None or row[0] not in files:
                 continue
-            with files[row[0]].open() as stream:
-                stream.seek(row[1])
-                line = stream.readline(70_000)
-            value = scan.value_of(line, files[row[0]].path)
-            if value.get("seq") == seq:
-                yield scan.Stored(seq=seq, line=line, value=value)
+            line = self._line(files[row[0]], seq, row[1])
+            yield scan.Stored(seq=seq, line=line, value=scan.value_of(line, files[row[0]].path))
+
+    def _line(self, file: scan.SegmentFile, seq: int, offset: object) -> bytes:
+        """The record at a place. Raises ``index-unusable`` where another stands there: the log is right, not the index."""
+        line = b""
+        if isinstance(offset, int) and 0 <= offset < MAX_SEGMENT:
+            with file.open() as stream:
+                stream.seek(offset)
+                line = stream.readline(MAX_RECORD + 1)
+        ends = frame.ends(line)
+        if ends is None or ends[1] != seq or line[:1] != b"{":
+            raise self._unusable(sqlite3.DatabaseError(f"the place of record {seq} is wrong"))
+        return line
 
     def dump(self) -> str:
         """Every row in order: equal indexes give equal texts."""
@@ -163,6 +188,8 @@ class Index:
             database.execute("PRAGMA synchronous = OFF")  # what a crash spoils is rebuilt
             database.execute("PRAGMA temp_store = MEMORY")
             (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version == VERSION and _schema(database) != _own_schema():
+                raise sqlite3.DatabaseError("another schema")
             if version != VERSION:
                 if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     raise sqlite3.DatabaseError("another version")
@@ -210,10 +237,10 @@ class Index:
         records, terms, words = [], [], []
         for seq, segment, offset, line in batch:
             found = describe(scan.value_of(line, "index"))
-            records.append((seq, *found.columns, segment, offset))
+            records.append((seq, *found.columns, segment, offset, frame.record_hash(line)))
             terms += [(field, value, seq) for field, value in sorted(found.terms)]
             words.append((seq, found.text))
-        self._database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", records)
+        self._database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", records)
         self._database.executemany("INSERT OR IGNORE INTO terms VALUES (?, ?, ?)", terms)
         self._database.executemany("INSERT INTO words(rowid, text) VALUES (?, ?)", words)
 
@@ -221,6 +248,21 @@ class Index:
         return LedgerError(
             "index-unusable", f"SQLite: {error}", where=self._path, remedy="ringfence ledger rebuild-index"
         )
+
+
+def _schema(database: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """What the database defines: a trigger or view of someone else's would hide or invent what is found."""
+    return sorted(database.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master"))
+
+
+@functools.cache
+def _own_schema() -> list[tuple[str, str, str]]:
+    fresh = sqlite3.connect(":memory:")
+    try:
+        fresh.executescript(_TABLES)
+        return _schema(fresh)
+    finally:
+        fresh.close()
 
 
 def _batches(rows: Iterator[tuple[int, int, int, bytes]]) -> "Iterator[list[tuple[int, int, int, bytes]]]":
@@ -265,6 +307,10 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         tests.append("r.seq IN (SELECT rowid FROM words WHERE words MATCH ?)")
         values.append(" ".join(_quoted(word) for word in query.text.split()) or '""')
     return f"{', '.join(tables)} WHERE {' AND '.join(tests)}", list(values)
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _quoted(word: str) -> str:
