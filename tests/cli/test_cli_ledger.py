@@ -110,6 +110,69 @@ def test_a_permission_that_the_policy_would_not_give_is_a_mismatch(state, capsys
     assert "POLICY_MISMATCH" in capsys.readouterr().out
 
 
+def forge(state: Path, repository: Path, text: str, *, mission: str = "", **extra: str) -> None:
+    """An intent that is allowed by the policy ``text``, or is said to be."""
+    with Ledger.open(str(state / "state" / "ledger")) as ledger:
+        policy = Policy.parse(text, root=str(repository))
+        PolicyStore(str(state / "state" / "policies")).put(policy.effective())
+        call = ToolCall.shell("git diff", cwd=str(repository))
+        facts = gather(policy.questions(call), call, root=policy.root)
+        body = record.intent_body(call, facts, policy.decide_with(call, facts), extra=extra)
+        body["decision"]["tier"] = "allow"
+        ledger.append(
+            [Entry(kind=EntryKind.INTENT, time=now(), mission=MissionId(mission) if mission else None, body=body)]
+        )
+
+
+def replayed(state: Path, capsys) -> str:
+    ringfence(state, "verify", "--replay", "--json")
+    return str(json.loads(capsys.readouterr().out)["verdict"])
+
+
+def test_a_mark_of_a_secret_beside_the_call_excuses_nothing(state, capsys, tmp_path):
+    forge(state, tmp_path / "repository", POLICY, agent="hmac:1:" + "0" * 32)
+    assert replayed(state, capsys) == "POLICY_MISMATCH"
+
+
+def test_a_decision_under_a_policy_that_the_mission_never_had_is_a_mismatch(state, capsys, tmp_path):
+    lax = POLICY + '    - argv_prefix: ["git", "diff"]\n'
+    first, second = (Policy.parse(text, root=str(tmp_path / "repository")).digest for text in (POLICY, lax))
+    with Ledger.open(str(state / "state" / "ledger")) as ledger:
+        start = {"action": "start", "policy": first}
+        ledger.append([Entry(kind=EntryKind.MISSION, time=now(), mission=MissionId("m-7"), body=start)])
+    assert replayed(state, capsys) == "NO_ANCHOR"
+    with Ledger.open(str(state / "state" / "ledger")) as ledger:
+        reload = {"action": "reload", "before": first, "after": second}
+        ledger.append([Entry(kind=EntryKind.POLICY, time=now(), mission=MissionId("m-8"), body=reload)])
+    forge(state, tmp_path / "repository", lax, mission="m-8")  # its start is not here: nothing is known
+    assert replayed(state, capsys) == "NO_ANCHOR"
+    forge(state, tmp_path / "repository", lax, mission="m-7")
+    assert replayed(state, capsys) == "POLICY_MISMATCH"
+
+
+def test_a_mission_may_decide_by_each_policy_that_it_was_given(state, capsys, tmp_path):
+    lax = POLICY + '    - argv_prefix: ["git", "diff"]\n'
+    first, second = (Policy.parse(text, root=str(tmp_path / "repository")).digest for text in (POLICY, lax))
+    with Ledger.open(str(state / "state" / "ledger")) as ledger:
+        for kind, body in (
+            (EntryKind.MISSION, {"action": "start", "policy": first}),
+            (EntryKind.POLICY, {"action": "reload", "before": first, "after": second}),
+        ):
+            ledger.append([Entry(kind=kind, time=now(), mission=MissionId("m-7"), body=body)])
+    forge(state, tmp_path / "repository", lax, mission="m-7")
+    assert replayed(state, capsys) == "NO_ANCHOR"
+
+
+def test_a_stored_policy_that_was_altered_is_a_mismatch_and_one_that_is_gone_is_told(state, capsys):
+    (stored,) = (state / "state" / "policies").glob("*.json")
+    content = stored.read_bytes()
+    stored.write_bytes(content + b" ")
+    assert replayed(state, capsys) == "POLICY_MISMATCH"
+    stored.unlink()
+    assert ringfence(state, "verify", "--replay") == 14
+    assert "2 could not be decided again" in capsys.readouterr().out
+
+
 def test_export_proof_hold_and_index(state, capsys, tmp_path):
     assert ringfence(state, "export", "--out", str(tmp_path / "bundle")) == 0
     assert (tmp_path / "bundle" / "verify.py").exists()

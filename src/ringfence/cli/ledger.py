@@ -237,7 +237,9 @@ def redecider(paths: Paths, directory: str) -> Callable[[Mapping[str, Json]], Ti
             if key not in loaded:
                 loaded[key] = Policy.from_effective(store.get(Sha256(digest)), root=facts.root, home=facts.home)
             return loaded[key].decide_with(call, facts).tier
-        except (records.NotReplayable, RingfenceError):
+        except RingfenceError as error:
+            return Tier.DENY if error.code == "policy-altered" else None
+        except records.NotReplayable:
             return None
 
     return redecide

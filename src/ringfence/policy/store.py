@@ -39,7 +39,7 @@ class PolicyStore:
         return digest
 
     def get(self, digest: str) -> bytes:
-        """The bytes of a digest, checked against it. Raises PolicyError where they are missing or altered."""
+        """The bytes of a digest, checked against it. Raises PolicyError ``policy-not-stored`` or ``policy-altered``."""
         if not _DIGEST.fullmatch(digest):
             raise PolicyError("policy-not-stored", "not a policy digest", remedy="give 64 hexadecimal digits")
         try:
@@ -54,7 +54,7 @@ class PolicyStore:
             ) from None
         if hashlib.sha256(effective).hexdigest() != digest:
             raise PolicyError(
-                "policy-not-stored",
+                "policy-altered",
                 f"the stored policy {digest} has been altered",
                 where=self._path(digest),
                 remedy="restore it from a backup of the state directory",
