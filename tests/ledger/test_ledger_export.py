@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 
 from ringfence.ledger import export, export_rows, note, tree
 from ringfence.ledger.index import Index
+from ringfence.ledger.standalone import verify as standalone
+from ringfence.ledger.verify import verify
 from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
+from ringfence.model.ids import Micros
 
 NASTY = 'a|b=c\\d\ne\r\nf,"g" =cmd() \u202e\x1b[0m 日本'
 SECRET = "ghp_" + "a1B2" * 9
@@ -184,3 +187,71 @@ def test_canaries_are_in_no_index_and_no_export(filled, tmp_path):
     for place in places:
         assert SECRET.encode() not in place
         assert b"Anna" not in place
+
+
+@pytest.mark.parametrize("name", ["README.txt", "verify.py", "anchors/0.checkpoint", "anchors/0.name", "manifest.json"])
+@pytest.mark.parametrize("how", ["changed", "linked"])
+def test_a_file_of_an_export_that_was_changed_on_the_way_is_found(make_ledger, make_entry, tmp_path, name, how):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1)])
+        export.bundle(ledger.directory, str(tmp_path / "out"), anchored={"copy:/x": ledger.checkpoint()})
+    file = tmp_path / "out" / name
+    assert both(tmp_path / "out") == {"NO_ANCHOR"}
+    (tmp_path / "out" / "more.txt").write_text("notes of an auditor")
+    assert both(tmp_path / "out") == {"NO_ANCHOR"}
+    content = file.read_bytes()
+    if how == "linked":
+        (tmp_path / "elsewhere").write_bytes(content)
+        file.unlink()
+        file.symlink_to(tmp_path / "elsewhere")
+    else:
+        file.write_bytes(content + b"x")
+    assert both(tmp_path / "out") == {"ALTERED"}
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "segments/../../x", "", ".", "a/b", "segments//x"])
+def test_a_manifest_cannot_name_files_outside(make_ledger, make_entry, tmp_path, name):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1)])
+        export.bundle(ledger.directory, str(tmp_path / "out"))
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    manifest["files"][name] = "0" * 64
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+    assert both(tmp_path / "out") == {"ALTERED"}
+
+
+def both(directory: Path) -> set[str]:
+    now = Micros(1_800_000_001_000_000)
+    lone = standalone.verify(str(directory), [], strict=True, now=now, max_age=1e9)[0]
+    return {verify(str(directory), now=now).verdict.value, lone}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "=",
+        "+",
+        "-",
+        "@",
+        "\t=",
+        "\r=",
+        "\n=",
+        " =",
+        "\xa0=",
+        "\u2028=",
+        "\0=",
+        "\ufeff=",
+        "\u202e+",
+        "＝",
+        "＋",
+        "－",
+        "＠",
+    ],
+)
+def test_no_cell_begins_with_what_a_spreadsheet_computes(start):
+    body = {"request": {"kind": "shell", "line": f"{start}1+1|cmd"}, "exit": f"{start}2", "signal": -1}
+    record = {"seq": 1, "time": 1_800_000_000_000_000, "kind": "tool.intent", "body": body}
+    (row,) = csv.reader([export_rows.csv(record, "0" * 64)])
+    assert not [
+        cell for cell in row if cell.lstrip()[:1] in set("=+@＝＋－＠") or (cell.lstrip()[:2] == "-1" and cell != "-1")
+    ]

@@ -23,7 +23,8 @@ _CATEGORY = {
 }
 _ACTIVITY = {"shell": 1, "argv": 1, "read": 2, "write": 3, "delete": 4, "network": 1, "tool": 99}
 _COLUMNS = ("seq", "time", "kind", "mission", "call", "tier", "rules", "request", "exit", "signal", "record")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet begins to compute at, full width too; spaces before it are skipped by some."""
 
 
 def _body(record: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -198,4 +199,4 @@ def csv(record: Mapping[str, Json], digest: str) -> str:
 
 def _cell(value: Json) -> str:
     text = "" if value is None else _one_line(str(value)) if not isinstance(value, int) else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, int) else text
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not isinstance(value, int) else text

@@ -3,6 +3,9 @@
 Reads segments, checkpoint and anchors; writes nothing. Give the same folder and anchors and it says the same.
 """
 
+import hashlib
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -20,6 +23,7 @@ from ringfence.model.tier import Tier
 
 MAX_AGE = Micros(24 * 3600 * 1_000_000)
 _LATER_KEYS = 1000
+_PART = re.compile(r"(?:segments/|anchors/)?[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 Heads = Mapping[str, Mapping[str, note.Checkpoint]]
 
 
@@ -54,6 +58,7 @@ def verify(
             raise Fault(Verdict.ALTERED, "a record about keys", f"its body cannot be read: {error!r}") from error
         _judge_own(directory, walked, own, epochs, depth)
         _judge_anchors(walked, known, epochs, depth)
+        _check_manifest(directory)
         if walked.torn:
             raise Fault(Verdict.TORN, walked.torn, "a group of records is cut short; none of it was acknowledged")
         again = replay(directory, redecide) if redecide is not None else None
@@ -74,6 +79,37 @@ def _own(directory: str) -> note.Checkpoint | None:
     if found is None:
         raise Fault(Verdict.ALTERED, path, "the checkpoint is not a signed note")
     return found
+
+
+def _check_manifest(directory: str) -> None:
+    """An export lists its files with their digests: one that differs was damaged or changed on the way. It is not signed."""
+    path = f"{directory}/manifest.json"
+    try:
+        with open_regular(path) as stream:
+            files = json.loads(stream.read(16 << 20))["files"].items()
+    except FileNotFoundError:
+        return
+    except (LedgerError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Fault(Verdict.ALTERED, path, "it is no list of files") from error
+    for name, digest in files:
+        if not _PART.fullmatch(name):
+            raise Fault(Verdict.ALTERED, path, f"it names {name!r}, which an export does not have")
+        try:
+            same = _digest(f"{directory}/{name}") == digest
+        except FileNotFoundError:
+            continue  # what of the evidence is missing, the log itself tells
+        except LedgerError:
+            same = False
+        if not same:
+            raise Fault(Verdict.ALTERED, f"{directory}/{name}", "it is not the file that was exported")
+
+
+def _digest(path: str) -> str:
+    digest = hashlib.sha256()
+    with open_regular(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _present(directory: str, own: note.Checkpoint | None, known: Heads) -> None:

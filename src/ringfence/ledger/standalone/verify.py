@@ -35,6 +35,7 @@ ENDING = re.compile(rb',"prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),"time
 HEX = re.compile(r"(?:[0-9a-f]{2})*")
 LINE, GROUP, LINES, SEGMENT = 65_535, 8 << 20, 65_536, 256 << 20
 LATER = 10_000
+PART = re.compile(r"(?:segments/|anchors/)?[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 END = len(b'1234567890123456,"v":1}\n')
 KEYED = (b'"kind":"ledger.created"', b'"kind":"key.rotated"', b'"kind":"retention.change"')
 MEMBERS = {"body", "call", "kind", "mission", "parent", "personal", "prev", "seq", "time", "v"}
@@ -608,6 +609,30 @@ def uncovered_since(log: Log, size: int) -> int | None:
     return None
 
 
+def check_manifest(folder: str) -> None:
+    """An export lists its files with their digests: one that differs was damaged or changed on the way. It is not signed."""
+    path = os.path.join(folder, "manifest.json")
+    if not os.path.lexists(path):
+        return
+    with open_file(path) as stream:
+        try:
+            files = json.loads(stream.read(16 << 20))["files"].items()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise Wrong("ALTERED", path, "it is no list of files") from None
+    for name, digest in files:
+        if not PART.fullmatch(name):
+            raise Wrong("ALTERED", path, f"it names {name!r}, which an export does not have")
+        digest_of = sha256()
+        try:
+            with open_file(os.path.join(folder, name)) as stream:
+                while block := stream.read(1 << 20):
+                    digest_of.update(block)
+        except FileNotFoundError:
+            continue  # what of the evidence is missing, the log itself tells
+        if digest_of.hexdigest() != digest:
+            raise Wrong("ALTERED", os.path.join(folder, name), "it is not the file that was exported")
+
+
 def verify(folder: str, anchors: list[str], *, strict: bool, now: int, max_age: float) -> tuple[str, str, str]:
     """The verdict as (word, place, text)."""
     own_path = os.path.join(folder, "checkpoint")
@@ -627,6 +652,7 @@ def verify(folder: str, anchors: list[str], *, strict: bool, now: int, max_age: 
         judge(log, own, epochs, "ALTERED")
         for head in heads:
             judge(log, head, epochs, "FORKED")
+        check_manifest(folder)
         if log.torn:
             raise Wrong(
                 "TORN", log.torn, "a group is cut short after the last commit line; none of it was acknowledged"
