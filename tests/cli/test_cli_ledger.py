@@ -1,6 +1,7 @@
 """``ringfence ledger`` on a folder, without a supervisor."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,16 @@ def test_verify_is_not_a_pass_without_an_anchor_and_ok_with_one(state, capsys, t
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "OK"
     assert found["replay"] == {"allowed": 2, "lawful": 2, "not_replayed": 0}
+
+
+def test_an_anchor_that_is_gone_can_be_taken_away(state, capsys, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    assert ringfence(state, "anchor", "--add", f"copy:{tmp_path}/elsewhere") == 0
+    shutil.rmtree(tmp_path / "elsewhere")
+    assert ringfence(state, "checkpoint") == 1
+    assert "anchor --remove" in capsys.readouterr().err
+    assert ringfence(state, "anchor", "--remove", f"copy:{tmp_path}/elsewhere") == 0
+    assert ringfence(state, "verify") == 14
 
 
 def test_an_altered_ledger_is_exit_12_for_reading_and_for_appending(state, capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import admin, anchors
+from ringfence.ledger import admin, anchors, keys
 from ringfence.ledger.verdict import Verdict
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import EntryKind
@@ -97,6 +97,61 @@ def test_an_anchor_that_cannot_be_read_keeps_the_ledger_closed(make_ledger, make
     shutil.move(tmp_path / "away", location)
     make_ledger().close()
     assert judge(directory) is Verdict.OK
+
+
+def test_an_anchor_that_was_taken_from_the_list_by_hand_is_no_pass(make_ledger, make_entry, place, tmp_path):
+    directory = anchored(make_ledger, make_entry, place)
+    (tmp_path / "own").mkdir()
+    with make_ledger() as ledger:
+        admin.perform(ledger, "anchor", {"add": [f"copy:{tmp_path}/own"]}, by=ME)
+    assert judge(directory) is Verdict.OK
+    anchors.configure(directory, [f"copy:{tmp_path}/own"])
+    found = verify(directory, anchors=anchors.configured(directory), now=NOW)
+    assert found.verdict is Verdict.NO_ANCHOR
+    assert place.partition("#")[0] in found.detail
+    with make_ledger() as ledger:
+        admin.perform(ledger, "anchor", {"add": [place]}, by=ME)
+    assert judge(directory) is Verdict.OK
+    with make_ledger() as ledger:
+        admin.perform(ledger, "anchor", {"remove": [f"copy:{tmp_path}/own"]}, by=ME)
+    assert judge(directory) is Verdict.OK
+
+
+def test_anchors_that_disagree_are_a_fork_whichever_is_asked_first(make_ledger, make_entry, tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    places = [f"copy:{tmp_path}/one", f"copy:{tmp_path}/two"]
+    with make_ledger() as ledger:
+        ledger.append([make_entry(n, EntryKind.OBSERVED) for n in range(5)])
+        admin.perform(ledger, "anchor", {"add": places}, by=ME)
+        directory = ledger.directory
+        key = keys.load_key(directory, 1)
+        fork = keys.sign(key, log=ledger.head.log, epoch=1, size=4, root=bytes(32))
+    assert judge(directory) is Verdict.OK
+    for place in ("one", "two"):
+        file = next((tmp_path / place).iterdir())
+        kept = file.read_bytes()
+        file.write_bytes(fork.text())
+        assert judge(directory) is Verdict.FORKED
+        with pytest.raises(LedgerError) as refused:
+            make_ledger()
+        assert "FORKED" in refused.value.what
+        file.write_bytes(kept)
+
+
+def test_a_stale_clone_in_the_place_of_the_repository_is_told(make_ledger, make_entry, tmp_path):
+    bare = tmp_path / "anchor.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], check=True, timeout=30)
+    directory = anchored(make_ledger, make_entry, f"git:{bare}#refs/ringfence/test")
+    shutil.copytree(bare, tmp_path / "stale")
+    with make_ledger() as ledger:
+        ledger.append([make_entry(6, EntryKind.OBSERVED)])
+        admin.perform(ledger, "anchor", {}, by=ME)
+    shutil.rmtree(bare)
+    shutil.move(tmp_path / "stale", bare)
+    with pytest.raises(LedgerError) as told:
+        judge(directory)
+    assert told.value.code == "ledger-altered"
 
 
 def test_another_log_on_the_same_anchor_is_part_of_the_set(make_ledger, make_entry, place):

@@ -362,7 +362,7 @@ def _ask_supervisor(paths: Paths, verb: str, arguments: dict[str, object]) -> di
 def _perform_here(paths: Paths, directory: str, verb: str, arguments: dict[str, object]) -> dict[str, object]:
     import pwd
 
-    from ringfence.ledger import admin, scan
+    from ringfence.ledger import admin, anchors, scan
     from ringfence.ledger.log import Ledger
     from ringfence.model.person import Person
     from ringfence.policy.store import PolicyStore
@@ -375,7 +375,11 @@ def _perform_here(paths: Paths, directory: str, verb: str, arguments: dict[str, 
     organisation = admin.NO_ORGANISATION
     if verb in admin.KEEPING:
         organisation = OrganisationPolicy(paths, PolicyStore(paths.policies)).retention()
-    with Ledger.open(directory) as ledger:
+    removed = arguments.get("remove")
+    asked = None
+    if isinstance(removed, list):  # an anchor that is to be taken away is not asked: it may be gone
+        asked = [anchor for anchor in anchors.configured(directory) if anchor.name not in removed]
+    with Ledger.open(directory, anchors=asked) as ledger:
         return dict(admin.perform(ledger, verb, arguments, by=person, organisation=organisation))
 
 

@@ -5,12 +5,13 @@ Reads segments, checkpoint and anchors; writes nothing. Give the same folder and
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from ringfence.ledger import keys, note, scan, start, walk
-from ringfence.ledger.anchors import status
+from ringfence.ledger.anchors import names, status
 from ringfence.ledger.checkpoint import Epoch, Epochs, signed_by
 from ringfence.ledger.files import open_regular
 from ringfence.ledger.replay import replay
@@ -267,12 +268,30 @@ def _proven(
             Verdict.POLICY_MISMATCH,
             f"record {again.first_mismatch} was allowed, its policy does not allow it",
         )
+    elif statuses and (dropped := _dropped(directory, walked, known)):
+        verdict, detail = (
+            Verdict.NO_ANCHOR,
+            f"the log names the anchor {dropped}, and anchors.json does not: it was not asked",
+        )
     elif not statuses:
         verdict, detail = Verdict.NO_ANCHOR, "no anchor outside covers this log: its end could have been cut unseen"
     elif min(found.lag_us for found in statuses) > max_age:
         verdict, detail = Verdict.STALE_ANCHOR, "the newest anchor leaves records uncovered for longer than allowed"
     place = f"record {again.first_mismatch}" if again is not None and verdict is Verdict.POLICY_MISMATCH else ""
     return _result(walked, verdict, place=place, detail=detail, checkpoint=checkpoint, anchors=statuses, again=again)
+
+
+def _dropped(directory: str, walked: Walked, known: Heads) -> str:
+    """An anchor that the log's own newest list names and that was not asked, because the list beside the log was edited."""
+    if not os.path.lexists(f"{directory}/anchors.json"):
+        return ""  # an export: whoever verifies it chose the anchors
+    listed: list[Json] = []
+    for _, value in walked.noted:
+        body = value["body"]
+        found = body.get("anchors") if isinstance(body, dict) and body.get("action") == "configure" else None
+        listed = found if value["kind"] == EntryKind.ANCHORED.value and isinstance(found, list) else listed
+    asked = {*known, *names(directory)}
+    return next((str(name) for name in listed if name not in asked), "")
 
 
 def _result(

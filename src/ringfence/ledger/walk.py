@@ -16,13 +16,14 @@ from ringfence.ledger import canonical, diagnose, envelope, frame, scan
 from ringfence.ledger.shapes import Shapes, plain
 from ringfence.ledger.tree import Range
 from ringfence.ledger.verdict import Fault, Verdict
-from ringfence.model.entry import Json
+from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import LedgerError
 
 CHAIN, TREE, STRICT = "chain", "tree", "strict"
 MEMBERS = frozenset({"body", "call", "kind", "mission", "parent", "personal", "prev", "seq", "time", "v"})
 REQUIRED = frozenset({"body", "kind", "prev", "seq", "time", "v"})
-_NOTED = tuple(b'"kind":"%s"' % kind.value.encode() for kind in envelope.BARE)
+_NOTED = tuple(b'"kind":"%s"' % kind.value.encode() for kind in (*envelope.BARE, EntryKind.ANCHORED))
+_RECEIPT = b'"receipt":'
 
 
 class _FloatFound(Exception):  # or another thing that canonical records do not have
@@ -163,7 +164,7 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
             add(leaf.digest())
             if seq in wanted:
                 walked.roots[seq] = walked.tree.root()
-        if line.endswith(_NOTED, 0, -suffix - len(link)):
+        if line.endswith(_NOTED, 0, -suffix - len(link)) and _RECEIPT not in line:
             walked.noted.append((seq - 1, _keyed(line, path, seq - 1)))
     if strict:
         for start in range(0, len(lines), _CHUNK):
