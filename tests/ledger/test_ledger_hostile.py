@@ -592,3 +592,36 @@ def test_a_bent_ledger_is_not_opened_or_is_whole_where_it_is(bench, name):
         with Ledger.open(str(bench.at), anchors=[Kept(head)] if head else [], settings=SETTINGS) as ledger:
             after = [record.line for record in ledger.read()]
         assert after[: len(before)] == before or verify(str(bench.at), now=NOW).verdict.value == BENDS[name][0]
+
+
+def public(bench: Bench, epoch: int) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(bench.stolen[epoch]).public_key().public_bytes_raw().hex()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", "null", "7", "[[]]", "[[1,0]]", '[[1,0,"zz"]]', '[[1,0,""]]', '[[1,0,"ONE"],[1,0,"ONE"]]', '[[2,0,"ONE"]]',
+        '[[1,5,"ONE"]]', '[[1,"0","ONE"]]', '[[1.0,0,"ONE"]]', '[[true,0,"ONE"]]', '[[1,0,"ONE"],[1000000000,9,"TWO"]]',
+        '[[1,0,"ONE"],[2,0,"TWO"]]', '[[1,0,"TWO"],[2,8,"ONE"]]', '[[1,0,"ONE"],[2,90,"TWO"]]', "[" * 100_000,
+        '[[1,0,"ONE"],[2,3,"TWO"],[3,8,"ONE"]]',
+    ],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_an_edited_list_of_keys_keeps_the_ledger_closed_and_changes_no_verdict(bench, stranger, text):
+    rows = text.replace("ONE", public(bench, 1)).replace("TWO", public(bench, 2))
+    (bench.at / "keys" / "epochs.json").write_text(rows)
+    now: Callable[[], Micros] = lambda: NOW  # noqa: E731 - a clock that stands still
+    with contextlib.suppress(LedgerError), Ledger.open(str(bench.at), clock=now, settings=SETTINGS) as ledger:
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=NOW, body={})])
+        ledger.checkpoint()
+    assert verdicts(stranger, bench.at, bench.heads[-1]) == {"OK"}
+
+
+def test_a_stray_mark_of_a_purge_removes_nothing(bench):
+    before = bench.lines()
+    (bench.at / "purging").write_text(str(scan.segments(str(bench.at))[2].first))
+    Ledger.open(str(bench.at), anchors=[], settings=SETTINGS).close()
+    assert bench.lines()[: len(before)] == before

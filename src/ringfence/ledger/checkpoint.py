@@ -34,6 +34,14 @@ class Epoch:
     public: bytes
 
 
+def _row(number: int, epoch: int, after: int, public: str) -> Epoch:
+    """One stored row. Raises ValueError where it is not key ``number``."""
+    key = bytes.fromhex(public)
+    if epoch.__class__ is not int or after.__class__ is not int or epoch != number or len(key) != 32:
+        raise ValueError("not a row of a list of keys")
+    return Epoch(epoch=epoch, after=after, public=key)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epochs:
     """All keys a log ever had, oldest first."""
@@ -51,15 +59,22 @@ class Epochs:
         path = f"{directory}/keys/epochs.json"
         try:
             with open(path, "rb") as stream:
-                rows = json.load(stream)
-            return cls(known=tuple(Epoch(epoch=e, after=a, public=bytes.fromhex(p)) for e, a, p in rows))
-        except (OSError, ValueError, TypeError) as error:
+                rows = json.loads(stream.read(1 << 20))
+            return cls(known=tuple(_row(number, *row) for number, row in enumerate(rows, 1))).checked()
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(
                 "ledger-key",
                 "the list of the ledger's keys cannot be read",
                 where=path,
                 remedy="restore the file from a backup; its contents are also in the log's own entries",
             ) from error
+
+    def checked(self) -> "Epochs":
+        """The list, where there is a key and each came after the one before. Raises ValueError."""
+        befores = [epoch.after for epoch in self.known]
+        if not befores or befores[0] != 0 or sorted(set(befores)) != befores:
+            raise ValueError("no list of keys in order")
+        return self
 
     def store(self, directory: str) -> None:
         """Keep the list durably."""

@@ -23,6 +23,7 @@ from ringfence.model.ids import Micros
 
 DAY = 86_400 * 1_000_000
 _CHANGED = b'"kind":"%s"' % EntryKind.RETENTION.value.encode()
+_PURGE = b'{"body":{"action":"purge",'
 _STEPPED = b'"kind":"%s"' % EntryKind.CLOCK_STEPPED.value.encode()
 
 
@@ -189,7 +190,9 @@ def finish_removal(directory: str) -> None:
             before = int(stream.read(32))
     except (FileNotFoundError, ValueError):
         return
-    _remove(directory, before)
+    mark = b'"before":%d,' % before
+    if any(_PURGE in line and mark in line for _, line in scan.lines(directory)):  # a stray file removes nothing
+        _remove(directory, before)
 
 
 def _remove(directory: str, before: int) -> None:
