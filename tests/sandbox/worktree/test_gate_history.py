@@ -241,6 +241,31 @@ def test_a_link_in_history_may_not_stand_for_a_protected_folder(repo):
     assert names(bench.gate()[1].refused) == ["refs/heads/main"]
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo x > n; git add n; git commit -qm $'fine\\e]0;title\\a'",
+        "echo x > n; git add n; GIT_AUTHOR_NAME=$'\\xe2\\x80\\xaeA' git commit -qm fine",
+        "git tag -am $'v\\e[31m' v1",
+    ],
+)
+def test_text_of_a_commit_that_a_terminal_would_obey_waits(repo, script):
+    bench = repo()
+    bench.box(script)
+    _, history = bench.gate()
+    assert [item.rule for item in history.held] == ["gate/message-control"]
+    assert names(bench.gate(approved=names(history.held))[1].moved) == names(history.held)
+
+
+def test_what_a_pattern_forbids_in_a_file_it_forbids_in_a_message(repo):
+    bench = repo()
+    bench.rules.on_content("AKIA", Tier.DENY)
+    bench.box("git tag -am 'key AKIAABCDEFGHIJKLMNOP' v1; echo x > n; git add n; git commit -qm 'AKIAABCDEFGHIJKLMNOP'")
+    _, history = bench.gate()
+    assert set(names(history.refused)) == {"refs/heads/main", "refs/tags/v1"}
+    assert not history.moved
+
+
 def test_nothing_in_a_repository_is_executed(repo, tmp_path):
     """Every configuration, hook, attribute and helper that could run a program is planted in the real repository."""
     bench = repo()

@@ -206,6 +206,12 @@ def _history(scene: Scene, arguments: list[str]) -> bool:
     return re.search(arguments[0].encode(), listed, re.MULTILINE) is not None
 
 
+def _logged(scene: Scene, arguments: list[str]) -> bool:
+    """What the branches and tags on the host say in their messages matches."""
+    said = git_answer(scene.world.worktree, ("log", "--all", "--format=%an %B"))
+    return re.search(arguments[0].encode(), said) is not None
+
+
 def _broken(scene: Scene, _: list[str]) -> bool:
     """The repository on the host fails git's own check."""
     answer = git_answer(scene.world.worktree, ("fsck", "--full", "--strict"))
@@ -261,6 +267,7 @@ JUDGES: dict[str, Callable[[Scene, list[str]], bool]] = {
     "special": _special,
     "leads-out": _leads_out,
     "history": _history,
+    "logged": _logged,
     "broken": _broken,
     "unresolved": _unresolved,
     "renamed": _renamed,

@@ -6,6 +6,7 @@ out on one that does.
 
 import fnmatch
 import itertools
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,8 +75,8 @@ _GIT_PROTECTED_INFO = frozenset({"attributes", "grafts", "exclude", "sparse-chec
 _GIT_PROTECTED_OBJECTS = frozenset({"alternates", "http-alternates"})
 
 
-_TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of what follows."""
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that change the direction of what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +127,8 @@ def misnamed(path: str) -> Protection | None:
     Terminals obey and hide what control and direction-changing characters say; a shell that expands ``*`` hands a name
     with a hyphen in front to its program as an option.
     """
-    for character in path:
-        if (unicodedata.category(character) == "Cc" and character not in "\n\t") or character in _TURNS:
-            return _deny("name-control", "a terminal would obey the name, or show it as another one")
+    if misleading(path):
+        return _deny("name-control", "a terminal would obey the name, or show it as another one")
     if any(part.startswith("-") for part in path.split("/")):
         why = "a shell that expands * hands this name to a program as an option"
         return Protection(tier=Tier.ASK, rule="protected/name-option", because=why)
@@ -196,6 +196,11 @@ def _inside_git(rest: list[str]) -> Protection | None:
     if head == "refs" and second == "replace":
         return _deny("git-replace", "git outside the box would show other objects than the ones named")
     return None
+
+
+def misleading(text: str) -> bool:
+    """Whether a terminal would obey or turn round a part of the text; line breaks and tabs are plain."""
+    return _OBEYED.search(text) is not None
 
 
 def _listed(folded: list[str]) -> Protection | None:

@@ -11,7 +11,7 @@ from ringfence.model.call import FileAction, ToolCall
 from ringfence.model.ports import Decider
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.change import covers
-from ringfence.sandbox.worktree.guard import misnamed, protection, stands_for_protected
+from ringfence.sandbox.worktree.guard import misleading, misnamed, protection, stands_for_protected
 from ringfence.sandbox.worktree.history_report import RefItem, item_of
 from ringfence.sandbox.worktree.judge import OVERLAP, PIECE, stricter
 from ringfence.sandbox.worktree.links import is_winding
@@ -48,6 +48,25 @@ class HistoryJudge:
                 continue
             if tier > item.tier:
                 item = replace(item, tier=tier, rule=rule, reason=f"a commit touches {one.path!r}: {because}")
+        return self._judge_text(item, store.texts(move.new, known), approved=move.name in self.approved)
+
+    def _judge_text(self, item: RefItem, text: str, *, approved: bool) -> RefItem:
+        """Names and messages are content too: what a pattern forbids in a file it forbids there."""
+        if self.decider is None:
+            return item
+        if not approved and item.tier is Tier.ALLOW and misleading(text.replace("\r", "")):
+            why = "a commit or tag says something that a terminal would obey, or show as something else"
+            item = replace(item, tier=Tier.ASK, rule="gate/message-control", reason=why)
+        path = f"{self.root.rstrip('/')}/COMMIT_EDITMSG"
+        plain = self.decider.decide(ToolCall.file(FileAction.WRITE, path, cwd=self.root, content=""))
+        known = {reason.rule for reason in plain.reasons}
+        for piece in _pieces(text.encode()):
+            said = self.decider.decide(ToolCall.file(FileAction.WRITE, path, cwd=self.root, content=piece))
+            for reason in said.reasons:
+                asked = reason.tier is Tier.ASK and approved
+                if reason.rule not in known and reason.tier > item.tier and not asked:
+                    why = f"a commit or tag says it in its own text: {reason.because}"
+                    item = replace(item, tier=reason.tier, rule=reason.rule, reason=why)
         return item
 
     def _judge_path(self, one: Touched, content: bytes) -> tuple[Tier, str, str]:

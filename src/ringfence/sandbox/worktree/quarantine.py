@@ -17,6 +17,7 @@ from ringfence.sandbox.worktree.removal import remove_tree
 
 MAX_BUNDLE = 512 * 1024 * 1024
 MAX_PATHS = 50_000
+MAX_TAGS = 8
 _MAX_HEADER = 4 * 1024 * 1024
 _RAW = re.compile(rb":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\Z")
 
@@ -131,6 +132,22 @@ class Quarantine:
         if not answer.ok:
             raise Rejected(f"the new commits cannot be read: {answer.error}")
         yield from _parse_raw(answer.out)
+
+    def texts(self, tip: str, known: Iterable[str]) -> str:
+        """Everything that new commits, and tags on the way to them, say beside their trees: names, messages, headers."""
+        commits = self.git.run("rev-list", "--ignore-missing", "--header", "--stdin", given=_revisions([tip], known))
+        if not commits.ok:
+            raise Rejected(f"the new commits cannot be listed: {commits.error}")
+        found, tag = [commits.out], tip
+        for _ in range(MAX_TAGS):
+            answer = self.git.run("cat-file", "tag", tag)
+            if not answer.ok:
+                break
+            found.append(answer.out)
+            tag = answer.out.partition(b"\n")[0].removeprefix(b"object ").decode("ascii", "replace")
+        else:
+            raise Rejected(f"a tag of a tag, more than {MAX_TAGS} deep")
+        return b"".join(found).replace(b"\0", b"").decode("utf-8", "replace")
 
     def blobs(self, oids: Iterable[str]) -> dict[str, bytes]:
         """The contents of blobs, up to the bundle's cap in all. Raises Rejected where one is missing or they are too much."""
