@@ -381,9 +381,9 @@ class Stranger:
                 self.record(one)
             self.commit(line)
             end, pending, length = at, [], 0
-        self.tail(rest[end:], last=last)
+        self.tail(rest[end:], len(head) + 1 + end, last=last)
 
-    def tail(self, tail: bytes, *, last: bool) -> None:
+    def tail(self, tail: bytes, offset: int, *, last: bool) -> None:
         text = tail.rstrip(b"\0")
         if not text:
             return
@@ -393,6 +393,8 @@ class Stranger:
         runs = [one for one in re.split(rb"\0+", text) if one]
         if text.startswith(b"{"):
             runs = runs[1:]
+        if runs and text.endswith(b"\n") and (offset + len(text) - len(runs[-1])) % 512 == 0:
+            runs = runs[:-1]
         whole = not commits or (len(commits) == 1 and commits[0].end() + 1 == len(text) and b"\0" in text)
         whole = whole and len(text) <= GROUP_LIMIT
         if not last or not whole or any(len(run) < 16 for run in runs):

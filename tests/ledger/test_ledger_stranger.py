@@ -213,7 +213,7 @@ def test_a_group_that_lost_whole_sectors_is_torn_and_repaired(small, tmp_path, s
     last = Path(scan.segments(str(tmp_path / "torn"))[-1].path)
     content = last.read_bytes()
     begin = content.rindex(whole[-1]) + len(whole[-1])
-    for sector in range(begin // 512 + 1, (len(content.rstrip(b"\0")) - 16) // 512):
+    for sector in range(begin // 512 + 1, len(content.rstrip(b"\0")) // 512):
         bent = bytearray(content)
         bent[sector * 512 : sector * 512 + 512] = bytes(512)
         last.write_bytes(bent)

@@ -27,7 +27,7 @@ _ENDING = re.compile(rb',"prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),"tim
 _RUN = re.compile(rb"[^\x00]+")
 SUFFIX = len(b'1234567890123456,"v":1}\n')
 """Bytes after ``"time":`` in every record: 16 digits, the version, the line feed."""
-TORN_RUN = 16
+TORN_RUN, SECTOR = 16, 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +108,13 @@ class Tail(enum.Enum):
     FOREIGN = "foreign"
 
 
-def classify_tail(tail: bytes) -> Tail:
+def classify_tail(tail: bytes, start: int = 0) -> Tail:
     """Tell a write that a crash cut short from bytes that no write of ours can leave.
 
     A torn group starts right after the last commit line, or in whole sectors behind zeros where a power loss kept
     later sectors only: its runs of text are long. A second commit line proves that the first group had been
     acknowledged, and a commit line with no zeros before it proves that nothing was torn: both are FOREIGN.
+    ``start`` is the tail's offset in the file: the end of a group may fill only the first bytes of a sector.
     """
     text = tail.rstrip(b"\x00")
     if not text:
@@ -125,5 +126,9 @@ def classify_tail(tail: bytes) -> Tail:
         or (commits and (commits[0].end() != len(text) or 0 not in text[: commits[0].start()]))
     ):
         return Tail.FOREIGN
-    behind_zeros = (run[0] for run in _RUN.finditer(text) if run.start() or text[:1] != b"{")
-    return Tail.TORN if all(len(run) >= TORN_RUN for run in behind_zeros) else Tail.FOREIGN
+    for run in _RUN.finditer(text):
+        began = run.start() == 0 and text[:1] == b"{"
+        ended = run.end() == len(text) and text[-1:] == b"\n" and (start + run.start()) % SECTOR == 0
+        if run.end() - run.start() < TORN_RUN and not began and not ended:
+            return Tail.FOREIGN
+    return Tail.TORN

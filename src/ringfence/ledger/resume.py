@@ -92,7 +92,7 @@ def _segment(
             _group(group, state, wanted, file.path)
         stream.seek(state.end)
         tail = scan.rest_of(stream)
-    kind = frame.Tail.FOREIGN if tail is None else frame.classify_tail(tail)
+    kind = frame.Tail.FOREIGN if tail is None else frame.classify_tail(tail, state.end)
     if kind is frame.Tail.FOREIGN or (kind is frame.Tail.TORN and not last):
         raise altered("bytes that no write of ours can leave follow the last commit line", f"{file.path}@{state.end}")
     state.torn = (tail or b"").rstrip(b"\x00")

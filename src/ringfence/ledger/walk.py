@@ -93,10 +93,10 @@ def _walk(task: Task) -> Walked:
             with file.open() as stream:
                 _header(walked, file, stream, begun=position > 0)
                 walked.roots[walked.size] = walked.tree.root()
-                tail = _records(walked, task, file, stream)
+                start, tail = _records(walked, task, file, stream)
         except LedgerError as error:
             raise Fault(Verdict.ALTERED, file.path, f"the segment cannot be read: {error.what}") from error
-        _tail(walked, file, tail, last=position + 1 == len(files), live=task.live)
+        _tail(walked, file, frame.classify_tail(tail, start), last=position + 1 == len(files), live=task.live)
     return walked
 
 
@@ -121,8 +121,8 @@ def _header(walked: Walked, file: scan.SegmentFile, stream: BinaryIO, *, begun: 
         raise Fault(Verdict.ALTERED, place, "the header does not continue the segment before")
 
 
-def _records(walked: Walked, task: Task, file: scan.SegmentFile, stream: BinaryIO) -> bytes:
-    """Take committed groups until the lines end; returns what follows, which is the tail."""
+def _records(walked: Walked, task: Task, file: scan.SegmentFile, stream: BinaryIO) -> tuple[int, bytes]:
+    """Take committed groups until the lines end; returns what follows, which is the tail, and where it begins."""
     pending: list[bytes] = []
     length = 0
     for line in scan.bounded_lines(stream):
@@ -141,10 +141,11 @@ def _records(walked: Walked, task: Task, file: scan.SegmentFile, stream: BinaryI
             raise diagnose.explain_commit(place=file.path, line=line, size=walked.size, last=walked.prev)
         pending.clear()
         length = 0
+    start = stream.tell() - sum(map(len, pending))
     rest = scan.rest_of(stream)
     if rest is None:
         raise Fault(Verdict.ALTERED, f"{file.path}, after record {walked.size - 1}", "more follows than a group has")
-    return b"".join(pending) + rest
+    return start, b"".join(pending) + rest
 
 
 def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
@@ -245,8 +246,7 @@ def _admit_members(value: object) -> None:
         raise _FloatFound
 
 
-def _tail(walked: Walked, file: scan.SegmentFile, tail: bytes, *, last: bool, live: bool) -> None:
-    kind = frame.classify_tail(tail)
+def _tail(walked: Walked, file: scan.SegmentFile, kind: frame.Tail, *, last: bool, live: bool) -> None:
     if kind is frame.Tail.CLEAN or (last and live):
         return
     place = f"{file.path}, after record {walked.size - 1}"

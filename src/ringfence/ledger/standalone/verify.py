@@ -16,6 +16,7 @@ import binascii
 import functools
 import hashlib
 import io
+import itertools
 import json
 import os
 import re
@@ -235,6 +236,10 @@ class Unpacked(io.RawIOBase):
         """It can be read, from the beginning to the end."""
         return True
 
+    def tell(self) -> int:
+        """How many bytes were read."""
+        return self.count
+
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer as far as one step goes; 0 at the end."""
         data = b""
@@ -295,8 +300,8 @@ class Log:
             with open_segment(path) as stream:
                 self.header(stream.readline(8192), number, path, first=position == 0)
                 self.roots[self.size] = root_of(self.nodes)
-                tail = self.groups(stream, path)
-            self.tail(tail, path, last=position + 1 == len(files))
+                start, tail = self.groups(stream, path)
+            self.tail(tail, start, path, last=position + 1 == len(files))
 
     def header(self, line: bytes, number: int, path: str, *, first: bool) -> None:
         """Check a segment's first line."""
@@ -318,8 +323,8 @@ class Log:
         if (log, start, prev, nodes) != (self.name, self.size, self.prev, self.nodes):
             raise Wrong("ALTERED", path, "the header does not continue the log")
 
-    def groups(self, stream: BinaryIO, path: str) -> bytes:
-        """Take committed groups; returns the tail."""
+    def groups(self, stream: BinaryIO, path: str) -> tuple[int, bytes]:
+        """Take committed groups; returns the tail, and where it begins."""
         pending: list[bytes] = []
         length = 0
         for line in lines_of(stream):
@@ -336,7 +341,8 @@ class Log:
                 if line != b"= %d %s\n" % (self.size, self.prev.encode()):
                     raise self.wrong_commit(line, path)
                 pending, length = [], 0
-        return self.rest(pending, stream, path)
+        start = stream.tell() - sum(map(len, pending))
+        return start, self.rest(pending, stream, path)
 
     def rest(self, pending: list[bytes], stream: BinaryIO, path: str) -> bytes:
         """All from the end of the last group on, where that is not more than a group and zeros."""
@@ -375,7 +381,7 @@ class Log:
                 self.roots[size] = root_of(nodes)
         self.prev, self.size = prev, size
 
-    def tail(self, tail: bytes, path: str, *, last: bool) -> None:
+    def tail(self, tail: bytes, start: int, path: str, *, last: bool) -> None:
         """Judge what follows the last commit line."""
         text = tail.rstrip(b"\x00")
         if not text:
@@ -383,8 +389,11 @@ class Log:
         commits = [m for m in COMMIT.finditer(text) if m.start() == 0 or text[m.start() - 1] in b"\n\x00"]
         torn = last and (not commits or (len(commits) == 1 and commits[0].end() == len(text)))
         torn = torn and all(b"\x00" in text[: commit.start()] for commit in commits)
-        runs = (run for run in re.finditer(rb"[^\x00]+", text) if run.start() or text[:1] != b"{")
-        if not torn or len(text) > GROUP or any(len(run[0]) < 16 for run in runs):
+        runs = re.finditer(rb"(?<![^\x00])[^\x00]{1,15}(?![^\x00])", text)
+        short = [(run.start(), run.end()) for run in itertools.islice(runs, 3)]
+        began = [run for run in short if run[0] == 0 and text[:1] == b"{"]
+        ended = [run for run in short if run[1] == len(text) and text[-1:] == b"\n" and (start + run[0]) % 512 == 0]
+        if not torn or len(text) > GROUP or len({*began, *ended}) < len(short):
             raise Wrong("ALTERED", f"{path}, after record {self.size - 1}", "foreign bytes follow the last commit line")
         self.torn = path
 
