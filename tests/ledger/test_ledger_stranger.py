@@ -136,6 +136,7 @@ def damage(directory: Path, rng: random.Random) -> str:
         ["flip", "zeros", "cut", "take out", "double", "swap lines", "drop line", "double line", "rename", "gone"]
     )
     if what == "flip":
+        content = content or bytearray(1)
         content[at % len(content)] ^= 1 << rng.randrange(8)
     elif what == "zeros":
         length = rng.choice([1, 16, 512])
