@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from ringfence.ledger import admin, export, note, scan
+from ringfence.ledger import admin, export, note, retention, scan
 from ringfence.ledger.log import Ledger, Settings
 from ringfence.ledger.standalone import VERIFIER
 from ringfence.ledger.standalone import verify as standalone
@@ -229,7 +229,7 @@ def test_a_purge_that_a_crash_cut_short_is_whole(old, tmp_path, stranger, monkey
         raise KeyboardInterrupt
 
     admin.perform(old, "archive", {}, by=ME)
-    monkeypatch.setattr(admin.retention, "remove", crash)
+    monkeypatch.setattr(retention, "remove", crash)
     with pytest.raises(KeyboardInterrupt):
         admin.perform(old, "purge", {}, by=ME)
     files = scan.segments(old.directory)
