@@ -26,8 +26,12 @@ class Answered:
     """One box's root, as the launcher holds it."""
 
     def __init__(self, answerer: "Answerer", number: int) -> None:
-        self.answerer, self.number = answerer, number
+        self.answerer, self.number, self.by = answerer, number, answerer.pid
         self.held: list[int] = []
+
+    def alive(self) -> bool:
+        """Whether the process that answers for this root still does."""
+        return self.by == self.answerer.pid and self.answerer.alive()
 
     def hold(self, processes: int, mounts: list[int]) -> None:
         """``processes``: the box's own /proc, through which a caller is found. All is kept until the end."""
@@ -58,6 +62,10 @@ class Answerer:
             if self.pid == 0:
                 _serve(theirs.fileno())
         self.socket.settimeout(ANSWER_SECONDS)
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def begin(self, device: int, made: list[Entry]) -> Answered:
         """Answer for this root from now on; ``device`` is handed over. Without an answerer the kernel refuses every request."""

@@ -48,11 +48,20 @@ class Stop(Exception):
         self.number = number
 
 
-def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: list[str], closed: bool) -> NoReturn:
+def main(
+    channel: int,
+    watcher: int,
+    *,
+    mapped: tuple[int, int] | None,
+    groups: list[str],
+    closed: bool,
+    folders: list[Entry] | None,
+) -> NoReturn:
     """Everything from the fork to the end of the box.
 
     ``mapped``: uid and gid to map to themselves in the user namespace this process was made in. ``groups``: files that
     put a process into its control groups; done here, for it can take the kernel long. ``closed``: the box has no network.
+    ``folders``: what its root will probably hold.
     """
     box: socket.socket | None = None
     try:
@@ -70,7 +79,8 @@ def main(channel: int, watcher: int, *, mapped: tuple[int, int] | None, groups: 
         _leave_keyring()
         network.begin()
         socket.sethostname("box")
-        root, sockets = Root(), network.closed() if closed else None
+        sockets = network.closed() if closed else None
+        root = _begin_root(box, folders)
         order = _wait_for_order(box)
         if sockets is None:
             sockets = network.captured(order)
@@ -106,7 +116,7 @@ def _wait_for_order(box: socket.socket) -> dict[str, Any]:
 def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[str, socket.socket]) -> None:
     user, mapped = order["user"], order["map_user"]
     _say_network(box, sockets)
-    view = View(order, user=user, idmap=order["idmap"], base=root, serve=lambda made: _say_root(box, root, made))
+    view = View(order, user=user, idmap=order["idmap"], base=root)
     view.build()
     if order["idmap"] >= 0:
         os.close(order["idmap"])
@@ -326,11 +336,16 @@ def _say_network(box: socket.socket, sockets: dict[str, socket.socket]) -> None:
         end.close()
 
 
-def _say_root(box: socket.socket, root: Root, made: list[Entry]) -> None:
-    """Hand out the end at which the root's requests come, before the first one, and keep none."""
-    _say(box, ("root", made), [root.device])
-    os.close(root.device)
-    root.device = -1
+def _begin_root(box: socket.socket, folders: list[Entry] | None) -> Root:
+    """A root, answered for already where its folders can be guessed."""
+    root = Root(lambda device, made: _say(box, ("root", made), [device]))
+    if folders is not None and root.mount >= 0:
+        try:
+            root.serve(folders)
+        except OSError as fault:
+            root.why = f"the root: {fault.strerror}"
+            root.leave()
+    return root
 
 
 def _say(box: socket.socket | None, message: tuple[Any, ...], descriptors: list[int] | None = None) -> None:

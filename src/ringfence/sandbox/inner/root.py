@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 
 from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.skeleton import Entry
@@ -21,17 +22,42 @@ LISTING = 32768
 
 
 class Root:
-    """A mount not attached yet and the device behind it; ``why`` says why there is none."""
+    """A mount not attached yet and the device behind it; ``why`` says why there is none.
 
-    def __init__(self) -> None:
+    ``offer`` hands the device out, with the folders to answer for. ``made``: those that are answered for.
+    """
+
+    def __init__(self, offer: Callable[[int, list[Entry]], None]) -> None:
+        self.offer = offer
         self.mount = self.device = -1
+        self.made: list[Entry] | None = None
         self.why = ""
+        self._begin()
+
+    def _begin(self) -> None:
         try:
             self.device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
             self.mount = mount(self.device)
         except OSError as fault:
             self.why = f"{os.fsdecode(DEVICE)}: {errno.errorcode.get(fault.errno or 0, fault.errno)}"
             self.leave()
+
+    def serve(self, made: list[Entry]) -> None:
+        """Have these folders answered for, and known to the kernel. Raises OSError where nobody answers.
+
+        Done with the folders of the box before, so that it costs the next one nothing; with others it begins anew.
+        """
+        if self.made == made:
+            return
+        if self.made is not None:
+            self.leave()
+            self._begin()
+            if self.mount < 0:
+                raise OSError(errno.ENODEV, self.why)
+        self.offer(self.device, made)
+        os.close(self.device)
+        self.device, self.made = -1, made
+        _learn(self.mount, made)
 
     def leave(self) -> None:
         """Let go of both; what is attached stays."""
@@ -68,7 +94,7 @@ def warm() -> None:
             os.readlink(path)
 
 
-def learn(base: bytes, made: list[Entry]) -> None:
+def _learn(base: int, made: list[Entry]) -> None:
     """Have the kernel read every folder that holds more than one name: one request instead of one for each name."""
     names: dict[bytes, int] = {}
     for path, *_rest in made:
@@ -76,7 +102,7 @@ def learn(base: bytes, made: list[Entry]) -> None:
     buffer = ctypes.create_string_buffer(LISTING)
     for folder, count in names.items():
         if count > 1:
-            file = os.open(base + folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            file = os.open(folder[1:] or b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=base)
             with contextlib.suppress(OSError):
                 kernel.getdents64(file, ctypes.addressof(buffer), LISTING)
             os.close(file)

@@ -4,7 +4,6 @@ import ctypes
 import gc
 import marshal
 import os
-import select
 import signal
 import socket
 import struct
@@ -15,7 +14,8 @@ from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, termin
 from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.groups import POLLING, Hierarchies
-from ringfence.sandbox.inner.loop import READ, Loop
+from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
+from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.spare import Kind, Spare
 from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
@@ -41,6 +41,7 @@ class Launcher:
         self.decoys = Decoys(self.loop)
         self.spare: Spare | None = None
         self.kind = Kind(map_user=os.geteuid() != 0, closed=True)
+        self.folders: list[Entry] | None = None
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
 
@@ -82,6 +83,7 @@ class Launcher:
                     closer=self.closer,
                     gone=self.wards.discard,
                     on_start=self._refill,
+                    on_root=self._guess,
                 )
             )
         except OSError as fault:
@@ -90,20 +92,34 @@ class Launcher:
     def _take_spare(self, kind: Kind) -> Spare:
         """The one that waits, if it is of the right kind and still alive; else a new one."""
         spare, self.spare = self.spare, None
-        if spare is not None and spare.kind == kind and not _ended(spare.pidfd):
+        if spare is not None:
+            self.loop.forget(spare.box.fileno())
+        if spare is not None and spare.kind == kind and spare.sound():
             return spare
         if spare is not None:
             spare.drop()
         self.kind = kind
-        return Spare(self.hierarchies, self.decoys.descriptor, kind)
+        return Spare(self.hierarchies, self.decoys.descriptor, kind, None)
 
     def _refill(self) -> None:
         """Begin the next box, when the last one no longer needs the processor for its start."""
         if self.spare is None:
             try:
-                self.spare = Spare(self.hierarchies, self.decoys.descriptor, self.kind)
+                spare = Spare(self.hierarchies, self.decoys.descriptor, self.kind, self.folders)
             except OSError:
                 return  # the next order tries again, and tells
+            self.spare = spare
+            self.loop.watch(spare.box.fileno(), READ, lambda events: self._heard(spare, events))
+
+    def _heard(self, spare: Spare, events: int) -> None:
+        if events & READ:
+            spare.hear(self.answerer)
+        if events & HANGUP or spare.said or spare.answered is not None:
+            self.loop.forget(spare.box.fileno())
+
+    def _guess(self, folders: list[Entry]) -> None:
+        """The next box's root will probably hold the same."""
+        self.folders = folders
 
     def close(self) -> None:
         """End every box and leave nothing."""
@@ -123,12 +139,6 @@ class Launcher:
         if key not in self.maps:
             self.maps[key] = idmap.make(order["owner"], order["user"])
         return self.maps[key]
-
-
-def _ended(pidfd: int) -> bool:
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _read_order(channel: int) -> dict[str, Any]:

@@ -7,13 +7,17 @@ comes next is guessed: the same as the last.
 import contextlib
 import marshal
 import os
+import select
 import signal
 import socket
 from dataclasses import dataclass
 from typing import Any, Self
 
 from ringfence.sandbox.inner import init, kernel
+from ringfence.sandbox.inner.answerer import LONGEST, Answered, Answerer
 from ringfence.sandbox.inner.groups import Hierarchies
+from ringfence.sandbox.inner.skeleton import Entry
+from ringfence.sandbox.inner.watch import Record
 
 NAMESPACES = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
 
@@ -35,9 +39,11 @@ class Kind:
 class Spare:
     """Process 1 of a box to be. Whoever takes it owns everything in it."""
 
-    def __init__(self, hierarchies: Hierarchies, watcher: int, kind: Kind) -> None:
-        """Raises OSError where no box can be begun."""
+    def __init__(self, hierarchies: Hierarchies, watcher: int, kind: Kind, folders: list[Entry] | None) -> None:
+        """``folders``: what the root of the box before held. Raises OSError where no box can be begun."""
         self.kind = kind
+        self.answered: Answered | None = None
+        self.said = b""
         self.box, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.groups = hierarchies.make()
@@ -50,8 +56,29 @@ class Spare:
                 self.groups.remove()
                 raise
             if self.pid == 0:
-                init.main(theirs.fileno(), watcher, mapped=mapped, groups=self.groups.doors(), closed=kind.closed)
+                doors = self.groups.doors()
+                init.main(theirs.fileno(), watcher, mapped=mapped, groups=doors, closed=kind.closed, folders=folders)
         self.pidfd = os.pidfd_open(self.pid)
+
+    def sound(self) -> bool:
+        """Whether it is still there, and whoever answers for its root."""
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return not poll.poll(0) and (self.answered is None or self.answered.alive())
+
+    def hear(self, answerer: Answerer) -> None:
+        """Before its order comes it says one thing: what its root holds, with the end at which that is asked for.
+
+        Or why it could not be begun, which is kept for whoever takes it.
+        """
+        try:
+            data, descriptors, _flags, _from = socket.recv_fds(self.box, LONGEST, 1)
+        except OSError:
+            return
+        if not descriptors:
+            self.said = data
+        else:
+            self.answered = answerer.begin(descriptors[0], marshal.loads(data)[1])  # noqa: S302  written by our own init
 
     def order(self, order: dict[str, Any], streams: tuple[int, int, int]) -> None:
         """Hand over the order and the command's streams. Raises OSError when the spare is no more."""
@@ -66,6 +93,8 @@ class Spare:
 
     def drop(self) -> None:
         """End it unused."""
+        if self.answered is not None:
+            self.answered.end(Record())
         with contextlib.suppress(ProcessLookupError):  # ended by itself: it is still ours to wait for
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         os.waitpid(self.pid, 0)

@@ -6,7 +6,7 @@ meanwhile, and no path of the host is resolved once the new root stands.
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ringfence.sandbox.inner import kernel, root, skeleton
 
@@ -45,8 +45,7 @@ class ViewError(Exception):
 class View:
     """Builds one box's root. ``user`` is the box's uid and gid as seen inside; ``idmap`` a user namespace or -1.
 
-    ``serve`` is called with the root's folders when somebody must answer for them. ``unseen`` says afterwards where
-    tries on what is not in view go unseen.
+    ``unseen`` says afterwards where tries on what is not in view go unseen.
     """
 
     def __init__(
@@ -56,12 +55,11 @@ class View:
         user: tuple[int, int],
         idmap: int,
         base: root.Root,
-        serve: Callable[[list[skeleton.Entry]], None],
     ) -> None:
         self.steps: Sequence[tuple] = order["steps"]  # type: ignore[type-arg, assignment]
         self.user = user
         self.idmap = idmap
-        self.root, self.serve = base, serve
+        self.root = base
         self.made: set[bytes] = {b""}
         self.trees: dict[int, int] = {}
         self.layers: dict[bytes, int] = {}
@@ -122,13 +120,8 @@ class View:
         for path in LAYERED:
             in_view = next((os.listdir(step[2]) for step in self.steps if step[:2] == ("ro", path)), [])
             made = [(*entry[:3], in_view) if entry[0] == path else entry for entry in made]
-        self.serve(made)
+        self.root.serve(made)
         kernel.move_mount(self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY)
-        try:
-            root.learn(BASE, made)
-        except OSError:
-            kernel.umount2(BASE, kernel.MNT_DETACH)
-            raise
         self.root.leave()
         self.made.update(entry[0] for entry in made)
         self.served = True

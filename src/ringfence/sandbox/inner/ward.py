@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ringfence.sandbox.inner.answerer import Answered, Answerer
+from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.disk import DiskWatch
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
+from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
@@ -45,6 +46,7 @@ class Ward:
         closer: Closer,
         gone: Callable[["Ward"], None],
         on_start: Callable[[], None],
+        on_root: Callable[[list[Entry]], None],
     ) -> None:
         self.loop, self.order, self.gone = loop, order, gone
         self.channel = channel
@@ -53,9 +55,9 @@ class Ward:
         self.record = Record()
         self.calls: Calls | None = None
         self.decoys, self.answerer, self.closer = decoys, answerer, closer
-        self.on_start = on_start
+        self.on_start, self.on_root = on_start, on_root
         self.refusals: Refusals | None = None
-        self.hidden: Answered | None = None
+        self.hidden = spare.answered
         self.unseen = ""
         self.logged = False
         self.output: Output | None = None
@@ -92,6 +94,8 @@ class Ward:
             capped = Capped(self.order["limits"]["output"])
             self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
         self.loop.watch(self.box.fileno(), READ, self._hear)
+        if spare.said:
+            self._take(marshal.loads(spare.said), [])  # noqa: S302  as in _hear
         self.loop.watch(self.pidfd, READ, lambda _events: self._died())
         os.set_blocking(self.channel, False)
         self.loop.watch(self.channel, READ, self._obey)
@@ -137,7 +141,10 @@ class Ward:
                 if self.hidden is not None and len(descriptors) > rest:
                     self.hidden.hold(descriptors[rest], descriptors[rest + 1 :])
             case "root":
+                if self.hidden is not None:
+                    self.hidden.end(Record())  # it was begun for another box than this one
                 self.hidden = self.answerer.begin(descriptors[0], message[1])
+                self.on_root(message[1])
             case "network":
                 self._network(message[1], descriptors)
             case "terminal":
