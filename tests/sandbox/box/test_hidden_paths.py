@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,23 @@ def test_a_try_to_change_what_is_hidden_is_told_once_as_each(seen, beside):
     changes = {o.detail: o.count for o in ran.execution.observations if o.kind == "refused-write"}
     assert changes == {f"open for writing {beside}/notes.txt": 3, f"make folder {beside}": 3}
     assert sum(hidden(ran).values()) == 6
+
+
+def test_a_root_that_was_guessed_wrongly_is_made_anew_and_tells_as_well(seen, beside, place):
+    for name in ("elsewhere", "upper2", "work2"):
+        (place / name).mkdir()
+    first, other = seen.layer, str(place / "elsewhere")
+    second = replace(first, lower=other, target=other, upper=f"{place}/upper2", work=f"{place}/work2")
+    for layer in (first, first, second, second, first):
+        seen.layer = layer
+        time.sleep(0.2)  # the next box has been begun by then, with a root like that of the last one
+        ran = seen.sh(f"cat {beside}/notes.txt {beside}/notes.txt; ls -d {layer.target}")
+        assert ran.out.decode() == f"{layer.target}\n"
+        assert hidden(ran) == {f"{beside}/notes.txt": 2}
+        assert control(ran).state is ControlState.ENFORCED
+    leftover = place / "work2" / "work"
+    if leftover.exists():
+        leftover.chmod(0o700)
 
 
 def test_every_try_of_a_loop_counts_and_costs_no_more_than_its_answer(seen, beside):
