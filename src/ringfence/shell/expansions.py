@@ -97,7 +97,9 @@ class Expansions(Arithmetic):
     def substitution(self, closer: str) -> None:
         """Commands up to ``closer``, in a shell of their own."""
         self.deeper()
+        self.substituting += 1
         self.nested_list(closer)
+        self.substituting -= 1
         self.depth -= 1
 
     def process_substitution(self) -> Piece:

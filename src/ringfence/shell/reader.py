@@ -40,6 +40,8 @@ class Reader:
         self.bash = True
         """False for sh, dash and the like, which do not know all of bash's forms."""
         self.pending: list[tuple[str, bool, bool, Redirection]] = []
+        self.substituting = 0
+        """How many ``$(`` and ``<(`` are open here."""
         self.loops = 0
         self.conditional = 0
 

@@ -131,15 +131,32 @@ class Redirections(WordReader):
             self.collected.bodies[id(slot)] = (slot, text)
 
     def body_end(self, delimiter: str, *, literal: bool, dash: bool) -> int:
-        """Where the body ends; ``pos`` moves behind the line of the delimiter."""
+        """Where the body ends; ``pos`` moves behind the line of the delimiter, or behind the delimiter alone."""
         size = self.size
         while self.pos < size:
             start = self.pos
             line, self.pos = self.body_line(literal=literal)
-            if (line.lstrip("\t") if dash else line) == delimiter:
+            found = line.lstrip("\t") if dash else line
+            if found == delimiter:
                 return start
+            if self.substituting and found.startswith(delimiter) and ")" in found[len(delimiter) :]:
+                after = self.early_end(start, line, found[len(delimiter) :])
+                if after >= 0:
+                    self.pos = after
+                    return start
         self.note(size, size, "a here-document that is never closed")
         return size
+
+    def early_end(self, start: int, line: str, rest: str) -> int:
+        """In a substitution bash ends a body at a line that only begins with the delimiter, if ``)`` follows in it.
+
+        Read so where nothing but blanks stands between (``EOF)``); gives the position behind the delimiter, else -1.
+        Source: ``make_here_document`` of bash 4.4 to 5.2; sh does not.
+        """
+        if self.bash and rest.lstrip(" \t").startswith(")") and self.text.startswith(line, start):
+            return start + len(line) - len(rest)
+        self.note(start, self.pos, "a line of a here-document that a shell may take for its end")
+        return -1
 
     def body_line(self, *, literal: bool) -> tuple[str, int]:
         """The next line of a body and the position behind it; unquoted bodies join lines at a backslash."""

@@ -44,3 +44,30 @@ def test_the_harness_sees_what_is_not_predicted(bash):
     bash.compare_one("p2 a > out", record, findings)
     assert [line for line, _ in findings.unseen] == ["p2 a > out"]
     assert [line for line, _ in findings.unwritten] == ["p2 a > out"]
+
+
+def test_a_body_that_ends_early_inside_a_substitution(bash):
+    lines = [
+        "p0 $(p1 <<H\nH)\np2 x\nH\n)\n",
+        "p0 $(p1 <<'H'\nbody\nH)\np2 x\n",
+        "p0 <(p1 <<H\nH)\np2 x\n",
+        "(p1 <<H\nH)\nH\n)\np2 x\n",
+        "p0 $( (p1 <<H\nH)\np2 x\nH\n) )\n",
+        "p0 $( (p1 <<H\nH) )\np2 x\n",
+        "p0 `p1 <<H\nH)\np2 x\nH\n`\n",
+        'p0 "${A:-$(p1 <<H\nH)}"\np2 x\n',
+        "p0 $(p1 <<-'E'\n\t\tE )\np2 x\nE\n)\n",
+        "p0 $(p1 <<A <<B\nA)\np2 x\nB\n)\n",
+        "p0 $(p1 <<A <<B\na\nA\nB)\np2 x\n",
+        "p0 $(p1 <<E\nEx (y)\np2 z\nE\n)\n",
+        "p0 $(p1 <<''\n)\np2 x\n\n)\n",
+        "p0 $(p1 <<H\nH\\\n)\np2 x\nH\n)\n",
+        "p0 $(p1 <<H\nx $(p3 <<I\nI)\nH)\np2 x\n",
+        "p0 $(bash -c 'p1 <<H\nH)\np2 x\nH\n')\n",
+        "p0 $(bash -c 'p1 $(p3 <<H\nH)\np2 x\n')\n",
+        "p0 $(sh -c 'p1 $(p3 <<H\nH)\np2 x\nH\n)')\n",
+        "eval 'p0 $(p1 <<H\nH)\np2 x\nH\n)'\n",
+        "f() { p1 <<H\nH)\nH\n}; p0 $(f)\np2 x\n",
+        "p0 $(if true; then p1 <<H\nH); fi\np2 x\nH\nfi)\n",
+    ]
+    check(bash, lines)
