@@ -1,5 +1,6 @@
 """The public API, the control verbs and missions, through a real supervisor."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -46,6 +47,11 @@ def test_calls_of_one_mission_see_each_others_changes_and_hold_what_is_asked(cli
     assert [item["path"] for item in first["gate"]["held"]] == ["migrations/one.sql"], first["gate"]
     assert (cli.project / "plain.txt").exists()
     assert not (cli.project / "migrations" / "one.sql").exists()
+    (line,) = (item for item in first["gate"]["committed"] if item["path"] == "plain.txt")
+    assert line["content"] == hashlib.sha256(b"2\n").hexdigest()
+    records = [json.loads(text) for text in cli("ledger", "show", "--json", "--mission", mission).stdout.splitlines()]
+    (result,) = (one["body"] for one in records if one["kind"] == "tool.result")
+    assert result["changes_digest"] == result["gate"]["digest"] == first["gate"]["digest"]
     second = cli("run", "--mission", mission, "--", "cat", "migrations/one.sql")
     assert second.stdout == "1\n"
     assert "one.sql" in cli("mission", "diff", mission).stdout

@@ -30,6 +30,8 @@ class Passed:
         shown: dict[str, Json] = {name: [_item(item) for item in items[:MAX_LISTED]] for name, items in lists.items()}
         left_out = sum(max(0, len(items) - MAX_LISTED) for items in lists.values())
         shown |= {"ignored": self.files.ignored, "internal": self.files.internal, "left_out": left_out}
+        if self.files.digest:
+            shown["digest"] = self.files.digest
         if self.history is not None:
             history = self.history
             shown["history"] = {
@@ -61,7 +63,11 @@ class Passed:
 
 
 def _item(item: GateItem) -> Json:
+    left: dict[str, Json] = {"content": item.content} if item.content else {}
+    if item.mode:
+        left["mode"] = f"{item.mode:04o}"
     return {
+        **left,
         "path": _shown(item.path),
         "change": item.change.kind.value,
         "tier": item.tier.word,

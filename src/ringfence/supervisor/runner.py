@@ -147,6 +147,8 @@ class Runner:
             network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context, opening=opening)
             execution = self._carry_out(plan, tree, caller, output, network)
             gate = self._gate(job, plan, tree)
+            if gate is not None and gate.files.digest:
+                execution = replace(execution, changes_digest=Sha256(gate.files.digest))
         except (RingfenceError, OSError) as error:
             fault = error if isinstance(error, RingfenceError) else _host_fault(error)
             ran = {} if execution is None else record.result_body(execution)

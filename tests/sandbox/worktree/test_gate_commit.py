@@ -1,5 +1,6 @@
 """What a box wrote reaches the real tree through the gate: contents, modes, deletions, folders, links."""
 
+import hashlib
 import os
 import stat
 
@@ -23,6 +24,33 @@ def test_an_edit_a_new_file_and_a_deletion_reach_the_tree(bench):
     assert bench.read("a.txt") == "a\nmore\n"
     assert bench.read("new/dir/f") == "n\n"
     assert not os.path.exists(f"{bench.root}/src/b.py")
+
+
+def test_what_was_committed_is_bound_by_a_digest_that_the_tree_itself_gives(bench):
+    bench.rules.on("held", Tier.ASK)
+    bench.box(
+        "echo more >> a.txt; rm src/b.py; ln -s a.txt link; mkdir -m 750 empty; chmod 700 run.sh; echo x > held; "
+        "printf n > \"$(printf 'new\\nname')\"; chmod 600 a.txt"
+    )
+    report = bench.commit()
+    assert paths(report.held) == ["held"]
+    rows = []
+    for item in sorted(report.committed, key=lambda one: os.fsencode(one.path)):
+        path = f"{bench.root}/{item.path}"
+        mode, content = 0, ""
+        if os.path.lexists(path):
+            mode = stat.S_IMODE(os.lstat(path).st_mode)
+        if os.path.islink(path):
+            content = hashlib.sha256(os.readlink(path).encode()).hexdigest()
+        elif os.path.isfile(path) and item.change.kind.value != "mode":
+            with open(path, "rb") as file:
+                content = hashlib.sha256(file.read()).hexdigest()
+        assert (item.mode, item.content) == (mode, content), item.path
+        rows.append(f"{item.path}\0{item.change.kind.value} {mode:o} {content}\0")
+    assert len(rows) == 6
+    assert report.digest == hashlib.sha256("".join(rows).encode()).hexdigest()
+    bench.box("true")
+    assert bench.commit().digest == ""
 
 
 def test_the_layer_is_clean_after_a_commit_and_the_next_box_sees_the_tree(bench):

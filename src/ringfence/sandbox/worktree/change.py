@@ -5,6 +5,8 @@ surrogates, so every name survives the way there and back.
 """
 
 import enum
+import hashlib
+import os
 import stat
 from dataclasses import dataclass
 
@@ -91,6 +93,10 @@ class GateItem:
     rule: str = ""
     kept: str = ""
     """For a conflict: the folder on the host that holds the mission's version."""
+    mode: int = 0
+    """Permissions that a committed path has now; 0 where it was removed."""
+    content: str = ""
+    """SHA-256 of the bytes that were committed, of a link's target; empty for folders, modes and what was removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +116,15 @@ class GateReport:
     """Folder of the undo journal of this commit; empty when nothing was committed."""
 
     @property
-    def kept_aside(self) -> tuple[str, ...]:
-        """Host paths of the mission's versions of conflicting files."""
-        return tuple(item.kept for item in self.conflicts if item.kept)
+    def digest(self) -> str:
+        """SHA-256 over all that was committed, ``docs/ledger-format.md`` says how; empty when nothing was."""
+        if not self.committed:
+            return ""
+        rows = sorted(((os.fsencode(item.path), item) for item in self.committed), key=lambda row: row[0])
+        parts = [
+            b"%b\0%b %o %b\0" % (path, i.change.kind.value.encode(), i.mode, i.content.encode()) for path, i in rows
+        ]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
     @property
     def clean(self) -> bool:

@@ -40,6 +40,7 @@ class Gate:
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _conflicts: dict[str, str] = field(default_factory=dict)
     _kept: dict[str, str] = field(default_factory=dict)
+    _left: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def commit(
         self, changes: list[Change], *, only: frozenset[str] | None, approved: frozenset[str], now: int
@@ -139,6 +140,7 @@ class Gate:
         fd = os.open(self.stage_path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             stage = self._staged(chosen, fd)
+            self._left = stage.left
             if not stage.steps:
                 return [], ""
             plan = Plan(
@@ -254,6 +256,7 @@ class Gate:
             verdict = self._verdicts[change.path]
             where = _list_of(change.path, verdict, finished, self._conflicts)
             reason = self._conflicts[change.path] if where == "conflicts" else verdict.reason
+            mode, content = self._left.get(change.path, (0, "")) if where == "committed" else (0, "")
             item = GateItem(
                 path=change.path,
                 change=change,
@@ -261,6 +264,8 @@ class Gate:
                 reason=reason,
                 rule="gate/conflict" if where == "conflicts" else verdict.rule,
                 kept=self._kept.get(change.path, ""),
+                mode=mode,
+                content=content,
             )
             lists[where].append(item)
         return GateReport(

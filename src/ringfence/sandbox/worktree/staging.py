@@ -1,6 +1,7 @@
 """From judged changes to steps: new contents copied beside the real tree, expectations noted. Changes nothing in it."""
 
 import errno
+import hashlib
 import os
 import stat
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.journal import packed_identity
 from ringfence.sandbox.worktree.plan import Step
-from ringfence.sandbox.worktree.state import identity_of, pack
+from ringfence.sandbox.worktree.state import identity_of, pack, unpack
 
 _CHUNK = 1 << 20
 
@@ -30,6 +31,8 @@ class Stage:
     max_file: int
     steps: list[Step] = field(default_factory=list)
     changes: dict[int, Change] = field(default_factory=dict)
+    left: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By path, what the tree will have there: permissions, and the SHA-256 of a file's bytes or a link's target."""
     _made: set[str] = field(default_factory=set)
     _replaced: set[str] = field(default_factory=set)
 
@@ -86,12 +89,15 @@ class Stage:
         try:
             entry = packed_identity(source, name)
             if change.node is Node.SYMLINK:
-                os.symlink(os.readlink(name, dir_fd=source), str(number), dir_fd=self.fd)
+                target = os.readlink(name, dir_fd=source)
+                os.symlink(target, str(number), dir_fd=self.fd)
                 self._own(number, owner)
+                content = hashlib.sha256(os.fsencode(target)).hexdigest()
             else:
-                self._copy(source, name, number, owner, self._lower_file(parent, name, before))
+                content = self._copy(source, name, number, owner, self._lower_file(parent, name, before))
         finally:
             os.close(source)
+        after = packed_identity(self.fd, str(number))
         self.steps.append(
             Step(
                 verb="put",
@@ -99,25 +105,29 @@ class Stage:
                 number=number,
                 before=None if before is None else pack(identity_of(before)),
                 before_owner=owner,
-                after=packed_identity(self.fd, str(number)),
+                after=after,
                 source=entry,
             )
         )
         self.changes[number] = change
+        made = unpack(after)
+        self.left[change.path] = (0 if made is None else stat.S_IMODE(made.mode), content)
 
-    def _copy(self, source: int, name: str, number: int, owner: tuple[int, int], lower: int | None) -> None:
+    def _copy(self, source: int, name: str, number: int, owner: tuple[int, int], lower: int | None) -> str:
+        """Copy a file; gives the SHA-256 of what was copied."""
         reader = kernel.open_beneath(source, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         writer = os.open(str(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
         try:
             info = os.fstat(reader)
             if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
                 raise Refused("it changed while the gate read it")
-            _copy_bytes(reader, writer, self.max_file)
+            content = _copy_bytes(reader, writer, self.max_file)
             self._own(number, owner)
             if lower is not None:
                 _copy_attributes(lower, writer)
             os.fchmod(writer, narrowed(info.st_mode, None if lower is None else os.fstat(lower).st_mode))
             os.utime(writer, ns=(info.st_mtime_ns, info.st_mtime_ns))
+            return content
         finally:
             os.close(reader)
             os.close(writer)
@@ -152,6 +162,7 @@ class Stage:
                 Step(verb="mkdir", path=os.fsencode(at), number=number, mode=mode, before_owner=self.owner)
             )
             self._made.add(at)
+            self.left[at] = (mode, "")
 
     def _note(self, change: Change, verb: str, parent: str, name: str, *, mode: int = 0) -> None:
         before = self._lower_stat(parent, name)
@@ -169,6 +180,7 @@ class Stage:
             )
         )
         self.changes[number] = change
+        self.left[change.path] = (mode, "")
 
     def _folder_mode(self, path: str, mode: int) -> int:
         """A folder's permissions; set-group-ID only where the real tree's folder, or its parent, has it."""
@@ -210,15 +222,17 @@ def narrowed(mode: int, before: int | None) -> int:
     return stat.S_IMODE(mode) & (0o775 | (0 if before is None else before & 0o002))
 
 
-def _copy_bytes(reader: int, writer: int, limit: int) -> None:
-    total = 0
+def _copy_bytes(reader: int, writer: int, limit: int) -> str:
+    total, digest = 0, hashlib.sha256()
     while chunk := os.read(reader, _CHUNK):
         total += len(chunk)
         if total > limit:
             raise Refused(f"it grew beyond the cap of {limit} bytes")
+        digest.update(chunk)
         view = memoryview(chunk)
         while view:
             view = view[os.write(writer, view) :]
+    return digest.hexdigest()
 
 
 def _copy_attributes(lower: int, writer: int) -> None:
