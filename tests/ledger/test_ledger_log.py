@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import scan
+from ringfence.ledger import record, scan
 from ringfence.ledger.resume import resume
 from ringfence.ledger.verdict import Verdict
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import Entry, EntryKind
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
+from ringfence.model.person import Person
 
 
 def kinds(ledger) -> list[str]:
@@ -78,6 +79,22 @@ def test_calls_without_a_result_are_closed_on_the_next_start_even_from_an_earlie
     assert [(value["call"], value["parent"]) for value in closed] == [("c-7", intent.record), ("c-12", approved.record)]
     with make_ledger() as ledger:
         assert kinds(ledger).count("tool.orphaned") == 2
+
+
+def test_an_approval_begins_the_call_and_telemetry_keeps_claims_apart(make_ledger, make_entry):
+    person = Person(name="ada", uid=1000, how="terminal")
+    words = {"by": person, "rationale": "a hotfix", "subject": "ab" * 32, "expires": 5}
+    with make_ledger() as ledger:
+        for number, answer in ((1, "approved"), (2, "refused")):
+            ledger.append([make_entry(number, body={"decision": {"tier": "ask"}})])
+            ledger.append([make_entry(number, EntryKind.APPROVAL, body=record.approval_body(answer=answer, **words))])
+        said = record.telemetry_body(claimed={"tokens": 5}, observed={"tokens": 9})
+        ledger.append([make_entry(1, EntryKind.TELEMETRY, body=said)])
+        stored = [one.value for one in ledger.read(1)]
+    assert stored[1]["body"]["by"] == {"name": "ada", "uid": 1000, "how": "terminal"}
+    assert stored[-1]["body"] == {"claimed": {"tokens": 5}, "observed": {"tokens": 9}}
+    with make_ledger() as ledger:
+        assert [one.value["call"] for one in ledger.read() if one.value["kind"] == "tool.orphaned"] == ["c-1"]
 
 
 def test_writer_and_reader_agree_on_which_calls_are_open(make_ledger, make_entry):

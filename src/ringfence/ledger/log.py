@@ -219,11 +219,6 @@ class Ledger:
         """Every signing key the log had, oldest first (public parts)."""
         return self._checkpointer.epochs.known
 
-    @property
-    def checkpoint_failure(self) -> BaseException | None:
-        """Why the last checkpoint could not be written, or None."""
-        return self._checkpointer.failure
-
     def checkpoint(self) -> note.Checkpoint:
         """Sign the head as it is now and store the checkpoint durably."""
         return self._checkpointer.write()

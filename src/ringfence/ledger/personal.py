@@ -107,13 +107,6 @@ class PersonalStore:
         """Whether a subject, given its id, has values or a key."""
         return any(os.path.exists(f"{self._folder}/{own}.{kind}") for kind in ("key", "box"))
 
-    def subjects(self) -> list[str]:
-        """Ids of every subject that has values."""
-        try:
-            return sorted(name[:-4] for name in os.listdir(self._folder) if name.endswith(".box"))
-        except FileNotFoundError:
-            return []
-
     def _cipher(self, own: str, *, make: bool) -> "AESGCM":
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

@@ -3,8 +3,6 @@
 Made from the log's own segments; checked with nothing but the proof, a record and a signed head.
 """
 
-import base64
-
 from ringfence.ledger import scan, tree
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
@@ -39,12 +37,6 @@ def consistency(leaves: tree.Leaves, old: int, new: int) -> dict[str, Json]:
     except ValueError as error:
         raise LedgerError("no-proof", f"no consistency proof from {old} to {new}: {error}") from error
     return {"old": old, "new": new, "old_root": roots[0].hex(), "new_root": roots[1].hex(), "path": _spell(path)}
-
-
-def tlog_proof(head: bytes, index: int, path: tuple[bytes, ...]) -> str:
-    """An inclusion proof in the text form of C2SP tlog-proof, ending with the signed head."""
-    rows = [base64.b64encode(node).decode() for node in path]
-    return "\n".join(["c2sp.org/tlog-proof@v1", f"index {index}", *rows, "", head.decode()])
 
 
 def _spell(path: tuple[bytes, ...]) -> list[Json]:

@@ -373,15 +373,5 @@ class Policy:
         """Whether any network rule needs requests to be seen."""
         return any(rule.inspect or rule.methods or rule.paths for rule, _, _, _ in self._compiled.network)
 
-    @property
-    def network_summary(self) -> str:
-        """One line for people: what may be reached."""
-        if self._compiled.network_off:
-            return "off"
-        hosts = [
-            rule.host or f"preset {rule.preset}" for rule, _, _, tier in self._compiled.network if tier is Tier.ALLOW
-        ]
-        return ", ".join(hosts) if hosts else "nothing is allowed"
-
 
 __all__ = ["Explanation", "NetworkPresets", "PatternIndex", "Policy"]

@@ -1,7 +1,7 @@
 """Typed reading of tree nodes: each function gives the value or raises a PolicyError with the place and the fix. Pure."""
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ringfence.model.errors import PolicyError
 from ringfence.policy.document import At
@@ -124,8 +124,3 @@ def pairs(source: Source, node: Node, key: str) -> tuple[tuple[Scalar, Node], ..
     if not isinstance(node, Mapping):
         raise source.wrong("a mapping", node, key)
     return node.pairs
-
-
-def each(source: Source, node: Node | None, key: str, read: Callable[[Node], "object"]) -> tuple[object, ...]:
-    """Read every item of an optional list."""
-    return () if node is None else tuple(read(item) for item in listed(source, node, key))

@@ -115,10 +115,6 @@ class Repository:
         """Ids of the commits reachable from head and not from base, newest first, at most ``limit + 1``."""
         return self._run("rev-list", f"--max-count={limit + 1}", head, f"^{base}").split()
 
-    def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether ``old`` is reachable from ``new``."""
-        return old == new or old in self.merge_bases(old, new)
-
     def _keep(self, oids: list[str]) -> None:
         """Read the smaller of these blobs ahead, many in one turn, as long as there is room."""
         wanted = []

@@ -9,7 +9,6 @@ import resource
 import signal
 import socket
 import sys
-import time
 
 if __package__ in {None, ""}:  # started as a script: this file's own place says where we are
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -81,20 +80,6 @@ def _serves(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(path) == 0
-
-
-def _locked(lock: int) -> bool:
-    """Take the lock. A client that looks whether somebody holds it has it for an instant, so one look is not enough."""
-    import fcntl
-
-    for pause in (0.01, 0.02, 0.04, 0.08, 0.0):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(pause)
-        else:
-            return True
-    return False
 
 
 def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:

@@ -25,7 +25,7 @@ from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.supervisor.paths import Paths
 from ringfence.supervisor.presets import Presets
-from ringfence.supervisor.repository import Repository, read_repository
+from ringfence.supervisor.repository import Repository
 from ringfence.supervisor.trusting import trust_body
 
 NOT_A_DIGEST = Sha256("0" * 64)
@@ -187,11 +187,6 @@ class Deciding:
     def decide(self, call: ToolCall) -> Decision:
         """Judge one call; the caller records the outcome of many at once."""
         return self._door.decide(self._policy, replace(call, context=self._context))[1]
-
-
-def repository_of(policy: Policy) -> Repository:
-    """What git's files say of the policy's repository now."""
-    return read_repository(str(policy.root))
 
 
 def _fault(call: ToolCall, digest: Sha256, text: str) -> Decision:
