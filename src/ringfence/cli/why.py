@@ -15,8 +15,6 @@ from ringfence.supervisor.paths import Paths
 if TYPE_CHECKING:
     from ringfence.policy.policy import Explanation, Policy
 
-MAX_BATCH_LINE = 64 << 20
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""

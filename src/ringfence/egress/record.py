@@ -123,6 +123,15 @@ class _Sum:
     tokens_out: int = 0
     flags: frozenset[str] = frozenset()
 
+    def add(self, line: ConnectionLog) -> None:
+        """Count every try that a line stands for."""
+        self.count += line.count
+        self.sent += line.sent
+        self.received += line.received
+        self.duration += line.duration
+        self.tokens_in += line.tokens_in
+        self.tokens_out += line.tokens_out
+
     def line(self) -> ConnectionLog:
         return replace(
             self.first,
@@ -187,12 +196,7 @@ class Summary:
             line = replace(line, host=OTHER, address="", port=0, method="", path="", programs=(), flags=())
             key = key_of(line)
         more = self._more.setdefault(key, _Sum(self._first.get(key, line)))
-        more.count += line.count
-        more.sent += line.sent
-        more.received += line.received
-        more.duration += line.duration
-        more.tokens_in += line.tokens_in
-        more.tokens_out += line.tokens_out
+        more.add(line)
         more.flags |= set(line.flags)
         return None
 
@@ -225,12 +229,7 @@ class Dropped:
         more, lines = self._sums.get(key, (None, 0))
         if more is None:
             more = _Sum(_nameless(line))
-        more.count += line.count
-        more.sent += line.sent
-        more.received += line.received
-        more.duration += line.duration
-        more.tokens_in += line.tokens_in
-        more.tokens_out += line.tokens_out
+        more.add(line)
         self._sums[key] = more, lines + 1
 
     def oldest(self) -> ConnectionLog | None:

@@ -4,8 +4,6 @@ import html
 
 from ringfence.egress.tls import ACCESS_DENIED
 
-SSH_DISCONNECT_TEXT = 200
-
 
 def refusal_bytes(protocol: str, host: str, port: int, rule: str, because: str) -> bytes:
     """Bytes to send before closing, empty where only a reset is understood."""

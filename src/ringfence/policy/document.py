@@ -10,8 +10,6 @@ from ringfence.model.tier import Tier
 At = tuple[str, int, int]
 """File, line and column of a rule."""
 
-BUILTIN_AT: At = ("builtin", 0, 0)
-
 
 class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Conditions of a rule: all of those given must hold. Texts are globs; several are alternatives."""

@@ -28,7 +28,6 @@ from ringfence.supervisor.presets import Presets
 from ringfence.supervisor.repository import Repository
 from ringfence.supervisor.trusting import trust_body
 
-NOT_A_DIGEST = Sha256("0" * 64)
 CLOSED_CLASSES = frozenset({"prod", "production", "trusted_ci"})
 """Environment classes in which an agent is refused: their identity would have to be proved, and is not yet."""
 

@@ -3,20 +3,17 @@
 Not the launcher itself: it looks up paths in a box's view, and makes boxes, and must not wait then for its own answer.
 """
 
-import contextlib
 import marshal
 import os
-import signal
 import socket
-from typing import Any, NoReturn
+from typing import Any
 
-from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.beside import Beside
 from ringfence.sandbox.inner.hidden import Hidden
 from ringfence.sandbox.inner.loop import READ, Loop
 from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.watch import Record
 
-END = 3
 LONGEST = 1 << 18
 ANSWER_SECONDS = 10.0
 GONE = "the process that answers for the root is gone"
@@ -56,16 +53,17 @@ class Answerer:
         self._start()
 
     def _start(self) -> None:
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self.pid = kernel.clone(kernel.SIGCHLD, 0, 0, 0, 0)
-            if self.pid == 0:
-                _serve(theirs.fileno())
-        self.socket.settimeout(ANSWER_SECONDS)
+        self.process = Beside(_serve)
+        self.process.socket.settimeout(ANSWER_SECONDS)
+
+    @property
+    def pid(self) -> int:
+        """Its process id; another one after it was begun anew."""
+        return self.process.pid
 
     def alive(self) -> bool:
         """Whether the process runs."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return self.process.alive()
 
     def begin(self, device: int, made: list[Entry]) -> Answered:
         """Answer for this root from now on; ``device`` is handed over. Without an answerer the kernel refuses every request."""
@@ -80,7 +78,7 @@ class Answerer:
     def tell(self, message: tuple[Any, ...], descriptors: list[int]) -> bool:
         """Whether it could be told."""
         try:
-            socket.send_fds(self.socket, [marshal.dumps(message)], descriptors)
+            socket.send_fds(self.process.socket, [marshal.dumps(message)], descriptors)
         except OSError:
             return False
         return True
@@ -91,7 +89,7 @@ class Answerer:
             return GONE
         while True:
             try:
-                data, papers, _flags, _from = socket.recv_fds(self.socket, 64, 1)
+                data, papers, _flags, _from = socket.recv_fds(self.process.socket, 64, 1)
             except OSError:
                 return GONE
             if not data or not papers:
@@ -106,10 +104,7 @@ class Answerer:
 
     def close(self) -> None:
         """End it; returns when it is gone."""
-        self.socket.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        self.process.close()
 
 
 def _read(paper: int) -> dict:  # type: ignore[type-arg]
@@ -153,11 +148,5 @@ class _Service:
             root.close()
 
 
-def _serve(end: int) -> NoReturn:
-    try:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        os.dup2(end, END)
-        kernel.close_range(END + 1, 0x7FFFFFFF, 0)
-        _Service(socket.socket(fileno=END)).loop.run()
-    finally:
-        os._exit(0)
+def _serve(channel: socket.socket) -> None:
+    _Service(channel).loop.run()

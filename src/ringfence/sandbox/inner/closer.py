@@ -6,26 +6,19 @@ the kernel.
 
 import contextlib
 import os
-import signal
 import socket
 from collections.abc import Iterable
-from typing import NoReturn
 
-from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.beside import Beside
 
 MANY = 16
-END = 3
 
 
-class Closer:
+class Closer(Beside):
     """The process. Raises OSError where none can be begun."""
 
     def __init__(self) -> None:
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self.pid = kernel.clone(kernel.SIGCHLD, 0, 0, 0, 0)
-            if self.pid == 0:
-                _serve(theirs.fileno())
+        super().__init__(_serve)
         self.socket.setblocking(False)
 
     def take(self, descriptors: Iterable[int]) -> None:
@@ -37,25 +30,11 @@ class Closer:
         for descriptor in held:
             os.close(descriptor)
 
-    def close(self) -> None:
-        """End it; returns when it is gone."""
-        self.socket.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
 
-
-def _serve(end: int) -> NoReturn:
-    try:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        os.dup2(end, END)
-        kernel.close_range(END + 1, 0x7FFFFFFF, 0)
-        channel = socket.socket(fileno=END)
-        while True:
-            word, descriptors, _flags, _from = socket.recv_fds(channel, 1, MANY)
-            if not word:
-                break
-            for descriptor in descriptors:
-                os.close(descriptor)
-    finally:
-        os._exit(0)
+def _serve(channel: socket.socket) -> None:
+    while True:
+        word, descriptors, _flags, _from = socket.recv_fds(channel, 1, MANY)
+        if not word:
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)

@@ -1,0 +1,40 @@
+"""A small process beside the launcher that keeps one socket to it and nothing else, and ends with it."""
+
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable
+
+from ringfence.sandbox.inner import kernel
+
+END = 3
+
+
+class Beside:
+    """The process, as the launcher holds it: its id, and our end of the socket. Raises OSError where none can be begun."""
+
+    def __init__(self, serve: Callable[[socket.socket], None]) -> None:
+        """``serve`` is all that it does; when that returns or raises, it is over."""
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.pid = kernel.clone(kernel.SIGCHLD, 0, 0, 0, 0)
+            if self.pid == 0:
+                try:
+                    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+                    os.dup2(theirs.fileno(), END)
+                    kernel.close_range(END + 1, 0x7FFFFFFF, 0)
+                    serve(socket.socket(fileno=END))
+                finally:
+                    os._exit(0)
+
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def close(self) -> None:
+        """End it; returns when it is gone."""
+        self.socket.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
