@@ -223,7 +223,7 @@ def test_nothing_is_appended_after_close_or_in_a_forked_child(make_ledger, make_
 
 
 def test_a_disk_that_hangs_holds_up_nobody_for_ever_and_the_turn_is_never_lost(make_ledger, make_entry, monkeypatch):
-    monkeypatch.setattr("ringfence.ledger.log.WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("ringfence.ledger.sequencer.WAIT_SECONDS", 0.3)
     with make_ledger() as ledger:
         entered, free, real = threading.Event(), threading.Event(), os.fdatasync
         monkeypatch.setattr(

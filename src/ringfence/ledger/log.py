@@ -19,10 +19,11 @@ from ringfence.ledger.anchors import configured
 from ringfence.ledger.apart import BODY_LIMIT, contents_apart, fit
 from ringfence.ledger.checkpoint import Checkpointer, Epoch, Epochs
 from ringfence.ledger.personal import PersonalStore
-from ringfence.ledger.request import Prepared, Request, rank_of, ration
+from ringfence.ledger.request import Prepared, Request, rank_of, ration, refuse
 from ringfence.ledger.resume import State, follow, header_of, mark_of
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.ledger.segment import Segment
+from ringfence.ledger.sequencer import Sequencer
 from ringfence.ledger.settings import Head, Keeper, Scrubber, Settings
 from ringfence.ledger.space import Space, space_of
 from ringfence.ledger.start import Anchor, unwritable
@@ -32,10 +33,7 @@ from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros, Sha256
 
 __all__ = ["Head", "Ledger", "Settings"]
-MAX_GROUP = 512
-MAX_GROUP_BYTES = 1024 * 1024
 MAX_REQUEST = frame.MAX_GROUP // 2
-WAIT_SECONDS = 10.0
 _INTENT = EntryKind.INTENT
 STEP = 2_000_000
 """Microseconds that the clock may go back before an entry says so."""
@@ -63,10 +61,9 @@ class Ledger:
         self.directory = directory
         self._state, self._segment, self._clock, self._settings = state, segment, clock, settings
         self._secrets, self._keeper, self._lock = secrets, keeper or PersonalStore(directory), lock
-        self._mutex = threading.Lock()
+        self._closing = threading.Lock()
         self._scrubbing = threading.Lock()
-        self._queue: list[Request] = []
-        self._leading = False
+        self._sequencer = Sequencer(directory, commit=self._commit, check=self._check)
         self._failure: LedgerError | None = None
         self._pid = os.getpid()
         self._head = (state.size, state.prev, tuple(state.tree.nodes))
@@ -176,25 +173,7 @@ class Ledger:
             raise LedgerError(
                 "entry-too-large", f"{len(request.prepared)} entries at once are more than a group can have"
             )
-        with self._mutex:
-            if self._failure is not None:
-                raise self._failure
-            if isinstance(self._checkpointer.failure, LedgerError):  # the head cannot be signed: altered, or a key lost
-                raise self._checkpointer.failure
-            lead = not self._leading  # then nobody waits either
-            if lead:
-                self._leading = True
-            else:
-                request.wake.acquire()
-                self._queue.append(request)
-        if lead:
-            self._lead([request], request)
-        elif not request.wake.acquire(timeout=WAIT_SECONDS):
-            self._give_up(request)
-        if not request.done:
-            with self._mutex:
-                batch = self._take()
-            self._lead(batch, request)
+        self._sequencer.submit(request)
         if request.error is not None:
             raise request.error
         assert request.acks is not None
@@ -225,7 +204,7 @@ class Ledger:
 
     def rotate_key(self) -> int:
         """Change to a new signing key and destroy the old one; returns the new epoch. Raises LedgerError."""
-        with self._checkpointer.held(), self._alone():
+        with self._checkpointer.held(), self._sequencer.alone():
             if self._failure is not None:
                 raise self._failure
             now = self._clock()
@@ -246,61 +225,24 @@ class Ledger:
 
     def close(self) -> None:
         """Write a last checkpoint, let go of files and lock. Safe to call twice."""
-        with self._mutex:
+        with self._closing:
             if self._lock < 0:
                 return
             self._failure = self._failure or LedgerError("ledger-closed", "the ledger was closed", where=self.directory)
-        try:
-            with self._alone():  # a group that is being written now is finished first; what waits behind is refused
-                self._checkpointer.stop()
-        finally:
-            self._segment.close()
-            start.release(self.directory, self._lock)
-            self._lock = -1
+            try:
+                # A group that is being written now is finished first; what waits behind is refused.
+                with self._sequencer.alone():
+                    self._checkpointer.stop()
+            finally:
+                self._segment.close()
+                start.release(self.directory, self._lock)
+                self._lock = -1
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Be the sequencer, with nothing being written."""
-        turn = Request([])
-        turn.wake.acquire()
-        with self._mutex:
-            wait = self._leading
-            self._leading = True
-            if wait:
-                self._queue.append(turn)
-        if wait and not turn.wake.acquire(timeout=WAIT_SECONDS):
-            self._give_up(turn)
-        with self._mutex:
-            self._queue = [request for request in self._queue if request is not turn]
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    def _give_up(self, request: Request) -> None:
-        """Leave the queue after waiting too long, unless the turn came meanwhile. Raises ``ledger-slow``.
-
-        A request that is being written may yet become durable: nothing runs on its account either way.
-        """
-        with self._mutex:
-            if request.done or request.wake.acquire(blocking=False):
-                return
-            if request in self._queue:
-                self._queue.remove(request)
-        raise LedgerError(
-            "ledger-slow",
-            f"no entry became durable within {WAIT_SECONDS:.0f} s",
-            where=self.directory,
-            remedy="look at the disk; nothing was run",
-        )
-
-    def _pass_on(self) -> None:
-        """Wake the next that waits, to be the sequencer; with nobody waiting there is none."""
-        with self._mutex:
-            if self._queue:
-                self._queue[0].wake.release()
-            else:
-                self._leading = False
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if isinstance(self._checkpointer.failure, LedgerError):  # the head cannot be signed: altered, or a key lost
+            raise self._checkpointer.failure
 
     def _prepare(self, entry: Entry) -> Prepared:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
@@ -333,47 +275,19 @@ class Ledger:
                 self._secrets = SecretScrubber(load_key(self.directory))
             return self._secrets
 
-    def _lead(self, batch: list[Request], own: Request) -> None:
-        """As the sequencer: make a batch durable, pass the part on, wake the callers."""
+    def _commit(self, batch: list[Request]) -> None:
+        """Acknowledge or refuse each of a batch; after an unknown failure, refuse all from then on."""
         try:
-            self._commit(batch)
+            if self._failure is not None:
+                raise self._failure
+            self._write(self._note_step(batch))
         except LedgerError as error:
-            self._refuse(batch, error)
-        except OSError as error:
-            self._failure = unwritable(error, self._segment.path)
-            self._refuse(batch, self._failure)
+            refuse(batch, error)
         except BaseException as error:
             self._failure = unwritable(error, self._segment.path)
-            self._refuse(batch, self._failure)
-            raise
-        finally:
-            self._pass_on()
-            for request in batch:
-                if request is not own:
-                    request.wake.release()
-
-    def _take(self) -> list[Request]:
-        count = entries = total = 0
-        for request in self._queue:
-            if not request.prepared:  # somebody waits to be alone: what came later comes after
-                break
-            entries += len(request.prepared)
-            total += request.size
-            if count and (entries > MAX_GROUP or total > MAX_GROUP_BYTES):
-                break
-            count += 1
-        batch, self._queue = self._queue[:count], self._queue[count:]
-        return batch
-
-    def _refuse(self, batch: Sequence[Request], error: LedgerError) -> None:
-        for request in batch:
-            if not request.done:
-                request.error = error
-
-    def _commit(self, batch: list[Request]) -> None:
-        if self._failure is not None:
-            raise self._failure
-        self._write(self._note_step(batch))
+            refuse(batch, self._failure)
+            if not isinstance(error, OSError):
+                raise
 
     def _write(self, batch: list[Request]) -> None:
         group, digests = self._chain(batch)
@@ -419,7 +333,7 @@ class Ledger:
 
     def _ration(self, batch: list[Request]) -> list[Request]:
         rest = ration(batch, room=self._segment.room, kept=self._settings.window_bytes // 2)
-        self._refuse(
+        refuse(
             [request for request in batch if request not in rest],
             LedgerError(
                 "ledger-full",

@@ -80,3 +80,10 @@ def ration(batch: Sequence[Request], *, room: int, kept: int) -> list[Request]:
     if bytes_of(rest) + kept > room:
         rest = [request for request in rest if request.rank is Rank.REST]
     return rest if bytes_of(rest) <= room else []
+
+
+def refuse(batch: Sequence[Request], error: LedgerError) -> None:
+    """Tell every request that has no answer yet."""
+    for request in batch:
+        if not request.done:
+            request.error = error
