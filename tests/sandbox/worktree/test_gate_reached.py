@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.reached import Reached, look
 
@@ -54,6 +55,20 @@ def test_the_persons_own_link_under_a_protected_name_protects_what_it_leads_to(b
     report = bench.commit()
     assert [item.path for item in report.committed] == ["tools/free"]
     assert {item.path for item in report.refused} == {"tools/editor/tasks.json", "p/q/env.txt"}
+
+
+def test_where_git_does_not_tell_its_settings_nothing_is_applied(bench):
+    bench.box("echo x > other")
+    config = f"{bench.root}/.git/config"
+    with open(config, encoding="utf-8") as file:
+        sound = file.read()
+    bench.write(".git/config", sound + "[broken\n")
+    with pytest.raises(RingfenceError) as refused:
+        bench.commit()
+    assert refused.value.code == "git-settings-unreadable"
+    assert not os.path.exists(f"{bench.root}/other")
+    bench.write(".git/config", sound)
+    assert [item.path for item in bench.commit().committed] == ["other"]
 
 
 def test_settings_that_start_nothing_protect_nothing(bench):

@@ -109,9 +109,9 @@ class Git:
         except FileNotFoundError as error:
             raise RingfenceError(
                 "git-missing",
-                "git is not installed, so commits made in a box cannot be taken over",
+                "git is not installed, so nothing can be taken over into a repository",
                 where=_PATH,
-                remedy="install git; the files themselves are committed without it",
+                remedy="install git; what the box changed waits in its layer",
             ) from error
         if owner is not None and not switch:
             for folder in self.gives:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.guard import Protection, fold, protection, stands_for_protected
@@ -67,7 +68,10 @@ NOTHING = Reached()
 
 
 def look(root: str, repository: Repository | None, index: bytes) -> Reached:
-    """Look at the person's configuration and links; ``index`` is git's, as bytes."""
+    """Look at the person's configuration and links; ``index`` is git's, as bytes.
+
+    Raises RingfenceError ``git-settings-unreadable`` where git cannot tell: what it would start is then not known.
+    """
     files: set[str] = set()
     folders: set[str] = set()
     if repository is not None:
@@ -86,6 +90,13 @@ def _started(root: str, repository: Repository) -> Iterator[tuple[str, bool]]:
         home = "/nonexistent"
     git = Git(directory=repository.directory, owner=(owner.st_uid, owner.st_gid), person=home)
     answer = git.run("config", "--list", "--includes", "--show-origin", "-z")
+    if not answer.ok:
+        raise RingfenceError(
+            "git-settings-unreadable",
+            f"git does not tell its settings, so what it would start is not known: {answer.error!a}",
+            where=repository.common,
+            remedy="make `git config --list` work there; nothing was applied, what the box changed waits in its layer",
+        )
     parts = answer.out.decode("utf-8", "surrogateescape").split("\0")
     hooks = f"{repository.common}/hooks"
     for origin, setting in zip(parts[::2], parts[1::2], strict=False):
