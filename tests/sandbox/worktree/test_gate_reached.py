@@ -57,6 +57,19 @@ def test_the_persons_own_link_under_a_protected_name_protects_what_it_leads_to(b
     assert {item.path for item in report.refused} == {"tools/editor/tasks.json", "p/q/env.txt"}
 
 
+@pytest.mark.parametrize("index", ["--index-version=4", "--split-index", "--index-version=2"])
+def test_links_are_found_in_every_form_of_gits_index(bench, index):
+    bench.write("p/q/env.txt", "x\n")
+    os.symlink("env.txt", f"{bench.root}/p/q/.envrc")
+    bench.git("add", "-A")
+    bench.git("commit", "-qm", "links")
+    bench.git("update-index", index)
+    bench.box("echo evil > p/q/env.txt; echo x > free")
+    report = bench.commit()
+    assert [item.path for item in report.committed] == ["free"]
+    assert [item.path for item in report.refused] == ["p/q/env.txt"]
+
+
 def test_where_git_does_not_tell_its_settings_nothing_is_applied(bench):
     bench.box("echo x > other")
     config = f"{bench.root}/.git/config"

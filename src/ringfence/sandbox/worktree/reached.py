@@ -16,10 +16,10 @@ from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.guard import Protection, fold, protection, stands_for_protected
 from ringfence.sandbox.worktree.repository import Repository
+from ringfence.sandbox.worktree.tracked import Tracked
 
-MAX_LINKS = 2000
 _LINKS = tuple(
-    re.compile(rb"\0\0\xa0\0.{%d}(?:[\0-\x0f\x80-\x8f].|[\x40-\x4f\xc0-\xcf]...)([^\0]{1,4096})\0" % size, re.DOTALL)
+    re.compile(rb"\0\0\xa0\0.{%d}(?:[\0-\x3f\x80-\xbf].|[\x40-\x7f\xc0-\xff]...)([^\0]{1,4096})\0" % size, re.DOTALL)
     for size in (32, 44)
 )
 """An entry of git's index for a symbolic link: its mode, then owner, size and object (SHA-1 or SHA-256), flags, the name."""
@@ -77,7 +77,8 @@ def look(root: str, repository: Repository | None, index: bytes) -> Reached:
     if repository is not None:
         for place, whole in _started(root, repository):
             (folders if whole else files).add(_folded(place))
-    links = tuple(sorted({(_folded(target), link) for link, target in _links(root, index)}))
+    tracked = _tracked_links(repository, index) if repository is not None else set()
+    links = tuple(sorted({(_folded(target), link) for link, target in _links(root, tracked)}))
     return Reached(files=frozenset(files), folders=frozenset(folders), links=links)
 
 
@@ -88,16 +89,8 @@ def _started(root: str, repository: Repository) -> Iterator[tuple[str, bool]]:
         home = pwd.getpwuid(owner.st_uid).pw_dir
     except KeyError:
         home = "/nonexistent"
-    git = Git(directory=repository.directory, owner=(owner.st_uid, owner.st_gid), person=home)
-    answer = git.run("config", "--list", "--includes", "--show-origin", "-z")
-    if not answer.ok:
-        raise RingfenceError(
-            "git-settings-unreadable",
-            f"git does not tell its settings, so what it would start is not known: {answer.error!a}",
-            where=repository.common,
-            remedy="make `git config --list` work there; nothing was applied, what the box changed waits in its layer",
-        )
-    parts = answer.out.decode("utf-8", "surrogateescape").split("\0")
+    answer = _ask(repository, "config", "--list", "--includes", "--show-origin", "-z", person=home)
+    parts = answer.decode("utf-8", "surrogateescape").split("\0")
     hooks = f"{repository.common}/hooks"
     for origin, setting in zip(parts[::2], parts[1::2], strict=False):
         source = os.path.join(root, origin.removeprefix("file:"))
@@ -119,6 +112,28 @@ def _started(root: str, repository: Repository) -> Iterator[tuple[str, bool]]:
                 yield from ((place, False) for place in _inside(root, f"{hooks}/{name}"))
 
 
+def _ask(repository: Repository, *words: str, person: str = "") -> bytes:
+    owner = os.stat(repository.common)
+    git = Git(directory=repository.directory, owner=(owner.st_uid, owner.st_gid), person=person)
+    answer = git.run(*words)
+    if not answer.ok:
+        raise RingfenceError(
+            "git-settings-unreadable",
+            f"git {words[0]} does not answer, so what git would start is not known: {answer.error!a}",
+            where=repository.common,
+            remedy="make `git config --list` and `git ls-files` work there; nothing was applied, the changes wait in the layer",
+        )
+    return answer.out
+
+
+def _tracked_links(repository: Repository, index: bytes) -> set[str]:
+    """Links that git tracks: by the bytes of its index, or by git itself where those do not hold whole names."""
+    if not Tracked(index).unreadable:
+        return {os.fsdecode(match[1]) for pattern in _LINKS for match in pattern.finditer(index)}
+    entries = _ask(repository, "ls-files", "--stage", "-z").split(b"\0")
+    return {os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"120000 ")}
+
+
 def _names_program(key: str, value: str) -> bool:
     if key.startswith("alias."):
         return value.startswith("!")
@@ -127,12 +142,11 @@ def _names_program(key: str, value: str) -> bool:
     return not key.startswith(_PLAIN)
 
 
-def _links(root: str, index: bytes) -> Iterator[tuple[str, str]]:
+def _links(root: str, tracked: set[str]) -> Iterator[tuple[str, str]]:
     """Links under protected names, or that stand where a protected name begins: those git tracks, and the root's own."""
-    tracked = {os.fsdecode(match[1]) for pattern in _LINKS for match in pattern.finditer(index)}
     with os.scandir(root) as entries:
         own = {entry.name for entry in entries if entry.is_symlink()}
-    for link in sorted(tracked | own)[:MAX_LINKS]:
+    for link in sorted(tracked | own):
         named = protection(link) is not None or stands_for_protected(link)
         if named and os.path.islink(f"{root}/{link}"):
             yield from ((link, target) for target in _inside(root, os.path.realpath(f"{root}/{link}")))

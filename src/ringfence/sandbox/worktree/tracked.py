@@ -19,7 +19,7 @@ class Tracked:
         """Whether ``path`` is tracked, or for a directory, whether anything below it is."""
         if not self.raw:
             return False
-        if self._unreadable():
+        if self.unreadable:
             return True
         needle = path + (b"/" if directory else b"\0")
         at = self.raw.find(needle, 12)
@@ -29,7 +29,11 @@ class Tracked:
             at = self.raw.find(needle, at + 1)
         return False
 
-    def _unreadable(self) -> bool:
+    @property
+    def unreadable(self) -> bool:
+        """Whether there is an index that does not hold whole names."""
+        if not self.raw:
+            return False
         split = b"link\0\0" in self.raw[-4096:]
         return self.raw[:4] != _HEADER or int.from_bytes(self.raw[4:8], "big") not in {2, 3} or split
 
