@@ -19,6 +19,11 @@ PIECES = [
     "ab",
     "*",
     "**",
+    "***",
+    "a**",
+    "**b",
+    "a*b",
+    "**\\",
     "?",
     "[ab]",
     "[!a]",
@@ -37,7 +42,7 @@ pattern = st.builds(
     lambda negative, root, parts, slash, space: negative + root + "/".join(parts) + slash + space,
     st.sampled_from(["", "", "", "!"]),
     st.sampled_from(["", "", "/"]),
-    st.lists(st.sampled_from(PIECES), min_size=1, max_size=3),
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=4),
     st.sampled_from(["", "", "/"]),
     st.sampled_from(["", "", " "]),
 )
@@ -78,7 +83,7 @@ def ours(texts, path, directories):
     return False
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=files)
 def test_every_path_is_ignored_exactly_when_git_says_so(repository, texts):
     root, paths = repository

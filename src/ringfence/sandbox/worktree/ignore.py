@@ -14,6 +14,8 @@ MAX_PATTERNS = 4000
 _BYTES = re2.Options()
 _BYTES.encoding = re2.Options.Encoding.LATIN1  # a name is bytes
 _BYTES.log_errors = False
+_PLAIN = re2.compile(rb"[^*?\[\\]*", _BYTES)
+"""The beginning of a pattern that stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +84,23 @@ def _pattern(line: bytes) -> Pattern | None:
 
 
 def _translate(glob: bytes) -> bytes:
-    if glob == b"**":
-        return b"(?s).*"
     out = bytearray(b"(?s)")
     at = 0
-    if glob.startswith(b"**/"):
-        out += b"(?:.*/)?"
-        at = 3
+    plain = len(_PLAIN.match(glob).group())
     while at < len(glob):
         char = glob[at : at + 1]
-        if glob[at:] == b"/**":
-            return bytes(out + b"/.+")
-        if glob.startswith(b"/**/", at):
-            out += b"/(?:.*/)?"
-            at += 4
-        elif char == b"*":
-            out += b"[^/]*"
-            at += 1
-            while glob[at : at + 1] == b"*":
+        if char == b"*":
+            stars = len(glob) - at - len(glob[at:].lstrip(b"*"))
+            # git matches the plain beginning by itself, so stars that follow it count as the beginning of a component.
+            begins = at == plain or glob[at - 1 : at] == b"/"
+            at += stars
+            if stars == 1 or not begins or not (at == len(glob) or glob.startswith((b"/", b"\\/"), at)):
+                out += b"[^/]*"
+            elif glob.startswith(b"/", at):
+                out += b"(?:.*/)?"
                 at += 1
+            else:
+                out += b".*"
         elif char == b"?":
             out += b"[^/]"
             at += 1
