@@ -115,7 +115,12 @@ def _overlay(layer: Layer) -> Step:
     lowers = [_bytes(layer.lower)]
     if layer.masked or layer.replaced:
         lowers.insert(0, _bytes(middle_path(layer)))
-    return ("overlay", _bytes(layer.target), lowers, _bytes(layer.upper), _bytes(layer.work))
+    return ("overlay", _bytes(layer.target), lowers, _bytes(layer.upper), _bytes(layer.work), _told(layer))
+
+
+def _told(layer: Layer) -> list[bytes]:
+    """Hidden paths at which tries are told: all but git's own, which git itself asks for at every start."""
+    return [_bytes(path) for path in layer.masked if not path.startswith(".git/")] if layer.middle else []
 
 
 def _inside(path: str, roots: tuple[str, ...]) -> bool:

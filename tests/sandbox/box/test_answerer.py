@@ -53,7 +53,7 @@ def test_when_it_dies_its_boxes_say_so_and_the_next_ones_are_served(answerer):
 def test_whoever_made_the_box_may_look_up_in_its_root_and_waits_for_nobody_but_the_answerer(answerer):
     device = os.open(root.DEVICE, os.O_RDWR | os.O_CLOEXEC)
     mount = root.mount(device)
-    answered = answerer.begin(device, [(b"/home", FOLDER, b"", [])])
+    answered = answerer.begin(device, [(b"/home", FOLDER, b"", [], None)])
     folder = os.open(".", os.O_RDONLY, dir_fd=mount)
     assert os.listdir(folder) == ["home"]
     for _ in range(3):

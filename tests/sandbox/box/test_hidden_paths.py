@@ -48,7 +48,7 @@ def seen(bench, place):
     )
     ran = bench.sh("true")
     if control(ran).state is not ControlState.ENFORCED:
-        assert os.geteuid() != 0, "root can always"
+        assert os.geteuid() != 0, control(ran).detail
         pytest.skip(control(ran).detail)
     assert hidden(ran) == {}
     return bench
@@ -323,3 +323,119 @@ def test_a_flood_of_names_holds_no_other_box_up_and_fills_no_record(seen, place)
     assert len(hidden(ran)) <= 70
     assert sum(hidden(ran).values()) > 64
     (place / "work2" / "work").chmod(0o700)
+
+
+@pytest.fixture
+def hiding(seen, place):
+    """A worktree in which two names are hidden, one of them in a folder with a look of its own."""
+    project = Path(seen.layer.lower)
+    (project / "conf").mkdir(mode=0o750)
+    (project / "conf").chmod(0o750)
+    for name in (".env", "conf/token", "plain", "conf/plain"):
+        (project / name).write_text(f"of {name}\n")
+    seen.layer = replace(seen.layer, middle=f"{place}/middle", masked=(".env", "conf/token", "conf/absent"))
+    return seen
+
+
+def test_a_try_on_a_hidden_name_of_the_worktree_is_told(hiding):
+    ran = hiding.sh("cat .env conf/token ./conf/../.env; cat plain conf/plain conf/absent; true")
+    assert ran.out == b"of plain\nof conf/plain\n"
+    target = hiding.layer.target
+    # The kernel remembers a name of an overlay that is not there, so one box is told of it once.
+    assert hidden(ran) == {f"{target}/{name}": 1 for name in (".env", "conf/token", "conf/absent")}
+    assert control(ran).state is ControlState.ENFORCED
+
+
+def test_no_look_up_by_the_launcher_hides_a_later_try(hiding):
+    ran = hiding.sh("(> .env/x; > /etc/shadow/x) 2>/dev/null; cat .env /etc/shadow; true")
+    found = hidden(ran)
+    assert f"{hiding.layer.target}/.env" in found
+    assert ("/etc/shadow" in found) == os.path.exists("/etc/shadow")
+
+
+def test_the_next_box_tells_of_the_same_name_again(hiding):
+    for _ in range(3):
+        time.sleep(0.1)  # the next box has been begun by then
+        assert hidden(hiding.sh("cat .env 2>/dev/null; true")) == {f"{hiding.layer.target}/.env": 1}
+
+
+def test_looking_around_in_a_worktree_with_hidden_names_tells_nothing(hiding):
+    ran = hiding.sh("ls -la . conf > /dev/null; find . > /dev/null; grep -r of . ; du -s . > /dev/null; echo */*")
+    assert sorted(ran.out.decode().split("\n")) == ["", "./conf/plain:of conf/plain", "./plain:of plain", "conf/plain"]
+    assert hidden(ran) == {}
+
+
+def test_a_folder_with_hidden_names_keeps_its_look_also_when_it_is_written_to(hiding):
+    script = """
+        import os
+        def look(path):
+            info = os.stat(path)
+            return oct(info.st_mode), info.st_uid, info.st_gid
+        before = [look(path) for path in ("conf", "conf/plain")]
+        open("conf/new", "w").close()
+        os.chmod("conf/plain", 0o600)
+        assert look("conf") == before[0], (look("conf"), before)
+        assert sorted(os.listdir("conf")) == ["new", "plain"]
+        open(".env", "w").close()
+        os.mkdir("conf/token")
+        os.rmdir("conf/token")
+        assert not os.path.exists("conf/token")
+        print(*before[0], os.getuid() == before[0][1])
+    """
+    ran = hiding.run("/usr/bin/python3", "-c", textwrap.dedent(script))
+    assert ran.execution.exit == 0, ran.err.decode()
+    assert ran.out.split()[0] == b"0o40750"
+    assert ran.out.split()[3] == b"True"
+    upper, project = Path(hiding.layer.upper), Path(hiding.layer.lower)
+    copied, real = os.stat(upper / "conf"), os.stat(project / "conf")
+    assert (copied.st_mode, copied.st_uid, copied.st_gid) == (real.st_mode, real.st_uid, real.st_gid)
+    assert (project / ".env").read_text() == "of .env\n"
+    assert {f"{hiding.layer.target}/{name}" for name in (".env", "conf/token")} <= set(hidden(ran))
+    assert {o.detail for o in ran.execution.observations if o.kind == "hidden-write"} >= {
+        f"open for writing {hiding.layer.target}/.env"
+    }
+
+
+def test_hidden_names_of_a_vast_folder_stay_hidden_and_the_record_says_that_tries_go_unseen(hiding):
+    project = Path(hiding.layer.lower)
+    (project / "vast").mkdir()
+    for number in range(1001):
+        (project / "vast" / str(number)).touch()
+    hiding.layer = replace(hiding.layer, masked=(".env", "vast/7", "conf/token"))
+    ran = hiding.sh("cat vast/7 .env; ls vast | wc -l")
+    assert ran.out == b"1000\n"
+    assert hidden(ran) == {f"{hiding.layer.target}/.env": 1}
+    assert f"1 hidden paths of {hiding.layer.target}" in control(ran).detail
+
+
+def test_hidden_names_stay_hidden_when_whoever_tells_of_them_is_killed(hiding):
+    line = "cat .env; sleep 1; cat conf/token .env; ls conf; cat conf/plain; true"
+    running = hiding.begin(hiding.plan("/bin/sh", "-c", line))
+    time.sleep(0.4)
+    with open(f"/proc/{hiding.launcher.pid}/task/{hiding.launcher.pid}/children", encoding="ascii") as file:
+        children = list(map(int, file.read().split()))
+    killed = [pid for pid in children if _answers(pid)]
+    assert len(killed) == 1
+    os.kill(killed[0], signal.SIGKILL)
+    ran = running.finish()
+    assert b"of .env" not in ran.out
+    assert b"of conf/token" not in ran.out
+    assert control(ran).state is ControlState.DOWNGRADED
+    assert hidden(hiding.sh("cat .env; cat plain")) == {f"{hiding.layer.target}/.env": 1}
+
+
+def _answers(pid):
+    """Whether this child of the launcher is the one that answers: it holds ends of FUSE."""
+    try:
+        return "/dev/fuse" in [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+
+
+def test_what_is_closed_in_proc_tells_of_tries(seen):
+    names = [f"/proc/{name}" for name in ("keys", "key-users", "kcore", "kmsg", "1/environ", "1/mem")]
+    ran = seen.sh(
+        f"cat {' '.join(names)}; ps -ef > /dev/null; cat /proc/self/environ > /dev/null; ls -l /proc > /dev/null"
+    )
+    assert ran.out == b""
+    assert hidden(ran) == {name: 1 for name in names if os.path.exists(name)}

@@ -121,10 +121,11 @@ def test_a_mount_below_a_place_the_box_may_rename_is_refused():
 
 def test_the_worktree_is_attached_last_and_the_mask_lies_between():
     order = compile_order(plan(layer=replace(LAYER, masked=(".env",), middle="/s/m")), root=True)
-    kind, target, lowers, upper, _work = order["steps"][-1]
+    kind, target, lowers, upper, _work, told = order["steps"][-1]
     assert (kind, target, upper) == ("overlay", b"/home/dev/project", b"/s/u")
     assert lowers[0].startswith(b"/s/m/")
     assert lowers[1] == b"/home/dev/project"
+    assert told == [b".env"]
     assert order["owner"] == (1000, 1000)
     assert not order["map_user"]
 

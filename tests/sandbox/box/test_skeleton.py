@@ -23,6 +23,11 @@ STEPS = (
     ("overlay", b"/home/u/project", []),
 )
 OPERATIONS = [*range(60), 4096]
+TELLING = (
+    (b"/proc/8", FOLDER, b"", [b".env", b"keys"], (b"/home/u/project", 1000, 100, 0)),
+    (b"/proc/8/conf", stat.S_IFDIR | 0o750, b"", [b"token"], (b"/home/u/project/conf", 1000, 100, 5_000_000_007)),
+    (b"/proc/of-keys", stat.S_IFREG | 0o444, b"", [], (b"/proc/keys", 0, 0, 0)),
+)
 
 
 def made():
@@ -33,9 +38,11 @@ class Asked:
     """A skeleton and what it was asked about that is missing."""
 
     def __init__(self, again=True):
-        self.missing = []
+        self.missing, self.tries = [], []
         self.again = again
-        self.skeleton = Skeleton(made(), owner=(0, 0), seconds=7, missing=self.note)
+        self.skeleton = Skeleton(
+            [*made(), *TELLING], owner=(0, 0), seconds=7, missing=self.note, tried=lambda *what: self.tries.append(what)
+        )
 
     def note(self, folder, name, pid):
         self.missing.append((folder, name, pid))
@@ -61,7 +68,7 @@ class Asked:
 
 
 def test_the_folders_above_every_mount_are_there_and_nothing_below_one():
-    kinds = {path: mode for path, mode, _target, _in_view in made()}
+    kinds = {path: mode for path, mode, _target, _in_view, _tells in made()}
     assert kinds == {
         b"/usr": FOLDER, b"/etc": FOLDER, b"/bin": LINK, b"/proc": FOLDER, b"/dev": FOLDER, b"/dev/null": PLACE,
         b"/run": FOLDER, b"/home": FOLDER, b"/home/u": FOLDER, b"/home/u/project": FOLDER,
@@ -111,10 +118,39 @@ def test_what_nobody_wants_to_hear_again_is_remembered_as_absent():
 
 def test_names_in_view_that_lie_above_are_nobodys_business():
     skeleton = Skeleton(
-        [(b"/etc", FOLDER, b"", [b"ssl"])], owner=(0, 0), seconds=0, missing=lambda *_: pytest.fail("told")
+        [(b"/etc", FOLDER, b"", [b"ssl"], None)],
+        owner=(0, 0),
+        seconds=0,
+        missing=lambda *_: pytest.fail("told"),
+        tried=lambda *_: pytest.fail("told"),
     )
     data = struct.pack("=IIQQIIIHH", 44, fuse.LOOKUP, 1, 2, 0, 0, 0, 0, 0) + b"ssl\0"
     assert skeleton.answer(data) == fuse.reply(1, fuse.ABSENT)
+
+
+def test_a_folder_that_tells_knows_no_name_and_tells_of_those_that_are_hidden_alone():
+    asked = Asked()
+    folder = asked.look_up("/proc/8")
+    assert asked.ask(fuse.LOOKUP, folder, b"README\0") == fuse.ABSENT
+    assert asked.ask(fuse.LOOKUP, folder, b".env\0") == errno.ENOENT
+    assert asked.look_up("/proc/8/conf/token") == errno.ENOENT
+    assert asked.tries == [(b"/home/u/project", b".env", 9), (b"/home/u/project/conf", b"token", 9)]
+    assert asked.missing == []
+
+
+def test_a_folder_that_tells_looks_like_the_one_it_stands_for():
+    asked = Asked()
+    attr = asked.ask(fuse.GETATTR, asked.look_up("/proc/8/conf"))
+    assert struct.unpack_from("=Q", attr, 16 + 32)[0] == 5
+    assert struct.unpack_from("=6I", attr, 16 + 48) == (7, 7, 7, stat.S_IFDIR | 0o750, 2, 1000)
+
+
+def test_a_file_that_tells_is_never_opened_and_each_try_told():
+    asked = Asked()
+    file = asked.look_up("/proc/of-keys")
+    assert asked.tries == []
+    assert [asked.ask(fuse.OPEN, file, bytes(8)) for _ in range(2)] == [errno.EACCES] * 2
+    assert asked.tries == [(b"/proc", b"keys", 9)] * 2
 
 
 @pytest.mark.parametrize(("operation", "extra"), [(fuse.READDIR, 0), (fuse.READDIRPLUS, 128)])

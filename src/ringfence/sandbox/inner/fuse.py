@@ -91,9 +91,10 @@ def accept(body: bytes) -> bytes | None:
     )
 
 
-def attributes(node: int, mode: int, *, size: int, links: int, owner: tuple[int, int], seconds: int) -> bytes:
-    """``struct fuse_attr``."""
-    return _ATTR.pack(node, size, 0, seconds, seconds, seconds, 0, 0, 0, mode, links, *owner, 0, BLOCK, 0)
+def attributes(node: int, mode: int, *, size: int, links: int, owner: tuple[int, int], time: int) -> bytes:
+    """``struct fuse_attr``; ``time`` in nanoseconds."""
+    seconds, rest = divmod(time, 10**9)
+    return _ATTR.pack(node, size, 0, *(seconds,) * 3, *(rest,) * 3, mode, links, *owner, 0, BLOCK, 0)
 
 
 def entry(node: int, attr: bytes) -> bytes:

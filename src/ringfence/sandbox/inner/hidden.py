@@ -29,6 +29,11 @@ NOT_TOLD = frozenset({b"/sys", b"/selinux", b"/etc/selinux", b"/run/systemd", b"
 """Where the C library, git and language runtimes look at every start."""
 OUTSIDE = 0
 """The kernel's word for a process that the box cannot see: the launcher, which looks up where an attempted change leads."""
+REMEMBERED = (b"/etc/", b"/run/")
+"""Below these an overlay remembers what was not there, so a launcher's look-up is the only one that is told."""
+ENVIRONMENT = b"/proc/1/environ"
+LISTERS = frozenset({b"/usr/bin/ps", b"/bin/ps", b"/usr/bin/top"})
+"""Programs of the system that ask for every process's environment whether it is to be shown or not."""
 RESOLVE = 1 | 2 | 4 | 8
 """openat2: no other file system, no magic links, no links, nothing above."""
 
@@ -82,7 +87,11 @@ class Hidden:
     ) -> None:
         self.loop, self.device, self.record, self.host = loop, device, record, host
         self.skeleton = Skeleton(
-            made, owner=(os.geteuid(), os.getegid()), seconds=int(time.time()), missing=self._missing
+            made,
+            owner=(os.geteuid(), os.getegid()),
+            seconds=int(time.time()),
+            missing=self._missing,
+            tried=self._tried,
         )
         self.processes = -1
         self.tries: dict[bytes, int] = {}
@@ -123,7 +132,14 @@ class Hidden:
         mode = self.host(folder, name)
         if not mode or (folder == b"/etc" and _settings(mode)):
             return False
-        if pid == OUTSIDE:
+        if pid == OUTSIDE and not path.startswith(REMEMBERED):
+            return True  # the box's own look-up follows
+        return self._tried(folder, name, pid)
+
+    def _tried(self, folder: bytes, name: bytes, pid: int) -> bool:
+        """Record it; gives whether the next one is to be told too."""
+        path = folder.rstrip(b"/") + b"/" + name
+        if path == ENVIRONMENT and self._program(pid) in LISTERS:
             return True
         tries = self.tries[path] = self.tries.get(path, 0) + 1
         if tries > MANY_TRIES:
@@ -134,7 +150,7 @@ class Hidden:
 
     def _asked(self, path: bytes, name: bytes, pid: int) -> bytes:
         """The whole path that was asked for where it can be told, else as far as it was followed."""
-        if self.processes < 0 or self.reads >= MANY_READS:
+        if self.processes < 0 or pid == OUTSIDE or self.reads >= MANY_READS:
             return path
         self.reads += 1
         whole = path + rest_of(arguments_of(self.processes, pid), name)
@@ -142,6 +158,15 @@ class Hidden:
             return path
         self.whole.add(whole)
         return whole
+
+    def _program(self, pid: int) -> bytes:
+        """The file that a process runs, as the box names it; empty where that cannot be told."""
+        if self.processes < 0 or pid == OUTSIDE:
+            return b""
+        try:
+            return os.readlink(b"%d/exe" % pid, dir_fd=self.processes)
+        except OSError:
+            return b""
 
     def drop(self) -> None:
         """Serve no more: every request that waits or comes is refused by the kernel."""
@@ -153,7 +178,7 @@ class Hidden:
     def close(self) -> None:
         """Let go of everything."""
         self.drop()
-        self.skeleton.missing = _nobody
+        self.skeleton.missing = self.skeleton.tried = _nobody
         if self.processes >= 0:
             os.close(self.processes)
             self.processes = -1

@@ -19,10 +19,13 @@ FOLDER, PLACE = stat.S_IFDIR | 0o755, stat.S_IFREG
 MADE_FOLDERS = frozenset({"tmpfs", "proc", "overlay"})
 LINK = stat.S_IFLNK | 0o777
 
-Entry = tuple[bytes, int, bytes, list[bytes]]
-"""Path, mode with its kind, target of a link, names that are in view though not listed here."""
+Entry = tuple[bytes, int, bytes, list[bytes], tuple[bytes, int, int, int] | None]
+"""Path, mode with its kind, target of a link, names that are in view though not listed here, and for what only tells of
+tries: the path that it tells of, owner, group, time in nanoseconds. Names of such a folder are those that are hidden in it."""
 Missing = Callable[[bytes, bytes, int], bool]
 """Folder, name, process: whether the next try is to be told too."""
+Tried = Callable[[bytes, bytes, int], object]
+"""Folder, name, process: a try on what only tells of tries."""
 
 QUIET = frozenset({
     fuse.FORGET, fuse.BATCH_FORGET, fuse.INTERRUPT,
@@ -50,12 +53,12 @@ def entries(steps: Iterable[Sequence[Any]], is_folder: Callable[[int], bool]) ->
             return None
         _folders(made, target[: target.rindex(b"/")])
         if kind == "dir":
-            made.setdefault(target, (target, stat.S_IFDIR | step[2], b"", []))
+            made.setdefault(target, (target, stat.S_IFDIR | step[2], b"", [], None))
         elif kind == "link":
-            made[target] = (target, LINK, step[2], [])
+            made[target] = (target, LINK, step[2], [], None)
         else:
             mode = FOLDER if kind in MADE_FOLDERS or is_folder(number) else PLACE
-            made.setdefault(target, (target, mode, b"", []))
+            made.setdefault(target, (target, mode, b"", [], None))
             covered = (*covered, target + b"/")
     return list(made.values())
 
@@ -63,7 +66,7 @@ def entries(steps: Iterable[Sequence[Any]], is_folder: Callable[[int], bool]) ->
 def _folders(made: dict[bytes, Entry], path: bytes) -> None:
     if path and path not in made:
         _folders(made, path[: path.rindex(b"/")])
-        made[path] = (path, FOLDER, b"", [])
+        made[path] = (path, FOLDER, b"", [], None)
 
 
 @dataclass(slots=True)
@@ -76,28 +79,36 @@ class Node:
     target: bytes = b""
     names: dict[bytes, int] = field(default_factory=dict)
     in_view: frozenset[bytes] = frozenset()
+    tells: bytes = b""
+    """What tries are told of; empty for what is in the view itself."""
     attr: bytes = b""
 
 
 class Skeleton:
     """The tree, and the answer to each request on it. Node numbers are inode numbers."""
 
-    def __init__(self, made: Iterable[Entry], *, owner: tuple[int, int], seconds: int, missing: Missing) -> None:
-        self.missing = missing
+    def __init__(
+        self, made: Iterable[Entry], *, owner: tuple[int, int], seconds: int, missing: Missing, tried: Tried
+    ) -> None:
+        self.missing, self.tried = missing, tried
         self.nodes: dict[int, Node] = {ROOT: Node(b"/", FOLDER, ROOT)}
         numbers = {b"/": ROOT}
-        for path, mode, target, in_view in made:
+        looks: dict[int, list[int]] = {}
+        for path, mode, target, in_view, tells in made:
             folder, name = posixpath.split(path)
             number = len(self.nodes) + 1
             numbers[path] = number
             parent = numbers[folder]
-            self.nodes[number] = Node(path, mode, parent, target, in_view=frozenset(in_view))
+            node = self.nodes[number] = Node(path, mode, parent, target, in_view=frozenset(in_view))
+            if tells:
+                node.tells, *looks[number] = tells
             self.nodes[parent].names[name] = number
         for number, node in self.nodes.items():
             below = sum(stat.S_ISDIR(self.nodes[one].mode) for one in node.names.values())
             links = 2 + below if stat.S_ISDIR(node.mode) else 1
+            uid, gid, time = looks.get(number, (*owner, seconds * 10**9))
             node.attr = fuse.attributes(
-                number, node.mode, size=len(node.target), links=links, owner=owner, seconds=seconds
+                number, node.mode, size=len(node.target), links=links, owner=(uid, gid), time=time
             )
 
     def answer(self, data: bytes) -> bytes | None:
@@ -126,6 +137,8 @@ class Skeleton:
         if operation == fuse.STATFS:
             return fuse.STATISTICS
         if operation in {fuse.OPEN, fuse.READ}:
+            if node.tells:
+                self.tried(*posixpath.split(node.tells), request.pid)
             return errno.EACCES
         # "Not implemented" to OPENDIR and RELEASEDIR is how the kernel learns that it need not ask.
         return errno.EROFS if operation in CHANGES else errno.ENOSYS
@@ -139,6 +152,11 @@ class Skeleton:
         number = node.names.get(name)
         if number is not None:
             return fuse.entry(number, self.nodes[number].attr)
+        if node.tells:
+            if name not in node.in_view:
+                return fuse.ABSENT
+            self.tried(node.tells, name, request.pid)
+            return errno.ENOENT
         if name not in node.in_view and self.missing(node.path, name, request.pid):
             return errno.ENOENT
         return fuse.ABSENT

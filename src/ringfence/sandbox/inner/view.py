@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Sequence
 
-from ringfence.sandbox.inner import kernel, root, skeleton
+from ringfence.sandbox.inner import kernel, root, skeleton, tells
 
 BASE = b"/tmp"
 PLAIN = kernel.MS_NOSUID | kernel.MS_NODEV
@@ -62,6 +62,8 @@ class View:
         self.root = base
         self.made: set[bytes] = {b""}
         self.trees: dict[int, int] = {}
+        self.parts: dict[int, list[int]] = {}
+        self.told: dict[int, int] = {}
         self.layers: dict[bytes, int] = {}
         self.unseen: list[str] = []
         self.served = False
@@ -70,7 +72,9 @@ class View:
         """Make the new root and enter it. Raises ViewError; the mount namespace is then fit only to be left."""
         self._try("make mounts private", kernel.mount, None, b"/", None, kernel.MS_REC | kernel.MS_PRIVATE, None)
         for index, step in enumerate(self.steps):
-            if step[0] in {"ro", "rw", "dev", "overlay"}:
+            if step[0] == "overlay":
+                self.parts[index] = self._parts(step)
+            elif step[0] in {"ro", "rw", "dev"}:
                 self.trees[index] = self._open(step)
         devices = [kernel.clone_tree(b"/dev/" + name, recursive=False) for name in DEVICES]
         self._root()
@@ -119,12 +123,29 @@ class View:
             return
         for path in LAYERED:
             in_view = next((os.listdir(step[2]) for step in self.steps if step[:2] == ("ro", path)), [])
-            made = [(*entry[:3], in_view) if entry[0] == path else entry for entry in made]
+            made = [(*entry[:3], in_view, None) if entry[0] == path else entry for entry in made]
+        if any(entry[0] == tells.BELOW for entry in made):
+            made += self._tellers()
         self.root.serve(made)
         kernel.move_mount(self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY)
         self.root.leave()
         self.made.update(entry[0] for entry in made)
+        for index in self.parts:
+            if tells.place(index) in self.made:
+                self.told[index] = os.open(BASE + tells.place(index), os.O_PATH | os.O_DIRECTORY)
         self.served = True
+
+    def _tellers(self) -> list[skeleton.Entry]:
+        found = tells.files()
+        for index, parts in self.parts.items():
+            _kind, shown, _lowers, _upper, _work, hidden = self.steps[index]
+            if not hidden:
+                continue
+            telling = tells.Telling(parts[0], parts[1])
+            found += telling.entries(index, shown, hidden)
+            if telling.left:
+                self.unseen.append(f"{telling.left} hidden paths of {os.fsdecode(shown)}")
+        return found
 
     def _is_folder(self, number: int) -> bool:
         return number in self.trees and stat.S_ISDIR(os.fstat(self.trees[number]).st_mode)
@@ -137,8 +158,6 @@ class View:
 
     def _open(self, step: tuple) -> int:  # type: ignore[type-arg]
         try:
-            if step[0] == "overlay":
-                return self._overlay(*step[2:])
             if step[1] in LAYERED and self.root.mount >= 0:
                 self.layers[step[1]] = os.open(step[2], os.O_PATH | os.O_DIRECTORY)
             tree = kernel.clone_tree(step[2])
@@ -151,28 +170,42 @@ class View:
         except OSError as cause:
             raise ViewError(f"{cause.filename or step[0]} for {os.fsdecode(step[1])}", cause) from cause
 
-    def _overlay(self, lowers: Sequence[bytes], upper: bytes, work: bytes) -> int:
-        """An overlay mount, detached. With an identity map its layers are mapped mounts, so disk owners stay true."""
-        if self.idmap < 0:
-            folders = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in (*lowers, upper, work)]
-            tree = self._mount_overlay([b"/proc/self/fd/%d" % folder for folder in folders])
-            for folder in folders:
-                os.close(folder)
-            return tree
-        shared = os.path.commonpath([upper, work])
-        trees = [self._mapped(path) for path in (*lowers, shared)]  # opened before BASE covers anything
-        kernel.mount(b"tmpfs", BASE, b"tmpfs", PLAIN, b"mode=0700,size=1m")
-        parts = []
-        for number, tree in enumerate(trees):
-            place = BASE + b"/%d" % number
-            os.mkdir(place)
-            kernel.attach(tree, place)
-            parts.append(place)
-        top = parts.pop()
-        parts += [top + b"/" + os.path.relpath(path, shared) for path in (upper, work)]
-        tree = self._mount_overlay(parts)
-        kernel.umount2(BASE, kernel.MNT_DETACH)
-        return tree
+    def _parts(self, step: tuple) -> list[int]:  # type: ignore[type-arg]
+        """What an overlay is made of, opened before anything covers it: its lower layers, and the folders written to.
+
+        With an identity map the layers are mapped mounts, so that disk owners stay true; the last one is the folder that
+        holds both the upper and the work directory.
+        """
+        lowers, upper, work = step[2:5]
+        try:
+            if self.idmap < 0:
+                return [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in (*lowers, upper, work)]
+            return [self._mapped(path) for path in (*lowers, os.path.commonpath([upper, work]))]
+        except OSError as cause:
+            raise ViewError(f"{cause.filename or step[0]} for {os.fsdecode(step[1])}", cause) from cause
+
+    def _overlay(self, index: int, step: tuple, place: bytes) -> None:  # type: ignore[type-arg]
+        parts = self.parts.pop(index)
+        folders = [b"/proc/self/fd/%d" % part for part in parts]
+        told = self.told.pop(index, -1)
+        if self.idmap >= 0:
+            shared = os.path.commonpath(step[3:5])
+            kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN, b"mode=0700,size=1m")
+            for number, tree in enumerate(parts):
+                folders[number] = place + b"/%d" % number
+                os.mkdir(folders[number])
+                kernel.attach(tree, folders[number])
+            top = folders.pop()
+            folders += [top + b"/" + os.path.relpath(path, shared) for path in step[3:5]]
+        if told >= 0:
+            folders.insert(0, b"/proc/self/fd/%d" % told)
+        tree = self._mount_overlay(folders)
+        if self.idmap >= 0:
+            kernel.umount2(place, kernel.MNT_DETACH)
+            parts = []
+        for part in (*parts, *((told,) if told >= 0 else ())):
+            os.close(part)
+        kernel.attach(tree, place)
 
     def _mapped(self, path: bytes) -> int:
         with_covered = kernel.open_tree(kernel.AT_FDCWD, _real(path), kernel.OPEN_TREE_CLONE | kernel.OPEN_TREE_CLOEXEC)
@@ -209,12 +242,11 @@ class View:
             self._tmpfs(place, step)
         elif kind == "proc":
             self._folder(target)
-            kernel.mount(b"proc", place, b"proc", PLAIN | kernel.MS_NOEXEC, None)
-            # An ordinary user's keys would be listed by name: the box has the person's uid.
-            for name in (b"/keys", b"/key-users"):
-                if os.path.exists(place + name):
-                    kernel.attach(kernel.clone_tree(b"/dev/null", recursive=False), place + name)
-        elif step[0] in {"ro", "rw", "dev", "overlay"}:
+            self._proc(place)
+        elif kind == "overlay":
+            self._folder(target)
+            self._overlay(index, step, place)
+        elif kind in {"ro", "rw", "dev"}:
             tree = self.trees.pop(index)
             if stat.S_ISDIR(os.fstat(tree).st_mode):
                 self._folder(target)
@@ -223,6 +255,19 @@ class View:
             kernel.attach(tree, place)
         else:
             raise OSError(22, f"unknown step {kind}")
+
+    def _proc(self, place: bytes) -> None:
+        """Its own /proc. Files of it that are nobody's in the box tell of tries, or where that cannot be are empty."""
+        covers = dict.fromkeys(tells.KEYS, b"/dev/null")
+        if self.served:
+            covers = {name: BASE + tells.file_place(name) for name in tells.FILES}
+        trees = {name: kernel.clone_tree(cover, recursive=False) for name, cover in covers.items()}
+        kernel.mount(b"proc", place, b"proc", PLAIN | kernel.MS_NOEXEC, None)
+        for name, tree in trees.items():
+            if os.path.exists(place + name):
+                kernel.attach(tree, place + name)
+            else:
+                os.close(tree)
 
     def _tmpfs(self, place: bytes, step: tuple) -> None:  # type: ignore[type-arg]
         options = b"mode=%o,size=%d,uid=%d,gid=%d" % (step[2], step[3], *self.user)

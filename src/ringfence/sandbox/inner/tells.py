@@ -1,0 +1,109 @@
+"""Folders and files whose only use is that a try on them is told: hidden names of the worktree, files of /proc.
+
+A folder of this kind lies in the worktree's overlay above the layer that hides. It holds no name at all, so the kernel
+asks once for each name, and goes on with the layer below; what is hidden stays hidden by that layer alone. In the skeleton
+these folders lie below ``/proc``, which the box's own /proc covers.
+"""
+
+import itertools
+import os
+import stat
+import struct
+from collections.abc import Iterable
+
+from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.skeleton import Entry
+
+BELOW = b"/proc"
+MOST_NAMES, MOST_FOLDERS, MOST_BYTES = 1000, 64, 1 << 16
+"""Names in a folder of the worktree, each of which costs a question at its first use; folders; and bytes of hidden paths."""
+KEYS = (b"/keys", b"/key-users")
+"""Of /proc: the person's keys would be listed by name, for a box may have the person's uid."""
+FILES = (*KEYS, b"/kcore", b"/kmsg", b"/1/environ", b"/1/mem")
+"""Of /proc; beside the keys, what is closed to a box anyway."""
+FILE_MODE = stat.S_IFREG | 0o444
+"""Whoever answers refuses to open it, and hears of the try so."""
+RESOLVE = 1 | 2 | 4 | 8
+"""openat2: no other file system, no magic links, no links, nothing above."""
+
+
+def place(number: int) -> bytes:
+    """Where the folders for the overlay of this step lie in the skeleton."""
+    return BELOW + b"/%d" % number
+
+
+def file_place(name: bytes) -> bytes:
+    """Where the file that stands for this one of /proc lies in the skeleton."""
+    return BELOW + b"/of" + name.replace(b"/", b"-")
+
+
+def files() -> list[Entry]:
+    """The files, for the skeleton."""
+    return [(file_place(name), FILE_MODE, b"", [], (BELOW + name, 0, 0, 0)) for name in FILES]
+
+
+class Telling:
+    """The folders for one overlay. ``left`` counts hidden paths of which no try is told, for want of room."""
+
+    def __init__(self, hiding: int, real: int) -> None:
+        """Descriptors of the layer that hides, and of the worktree as it is."""
+        self.hiding, self.real = hiding, real
+        self.looks: dict[bytes, tuple[int, int, int, int] | None] = {}
+        self.names: dict[bytes, list[bytes]] = {}
+        self.left = 0
+
+    def entries(self, number: int, shown: bytes, hidden: Iterable[bytes]) -> list[Entry]:
+        """For the skeleton, folders before what is in them; empty when there is nothing to tell of.
+
+        ``shown``: where the worktree lies in the view; ``hidden``: paths below it.
+        """
+        room = MOST_BYTES
+        for path in sorted(hidden):
+            room -= len(path)
+            above, name = os.path.split(path)
+            if room < 0 or not self._whole(above):
+                self.left += 1
+                continue
+            self.names.setdefault(above, []).append(name)
+        needed = {b""} if self.names else set()
+        for folder in self.names:
+            while folder:
+                needed.add(folder)
+                folder = os.path.dirname(folder)
+        return [self._entry(number, shown, folder) for folder in sorted(needed)]
+
+    def _entry(self, number: int, shown: bytes, folder: bytes) -> Entry:
+        mode, uid, gid, changed = self.looks[folder] or (0, 0, 0, 0)
+        below = b"/" + folder if folder else b""
+        return (place(number) + below, mode, b"", self.names.get(folder, []), (shown + below, uid, gid, changed))
+
+    def _whole(self, folder: bytes) -> bool:
+        """Whether this folder and all above it can be told of."""
+        if folder not in self.looks:
+            above = not folder or self._whole(os.path.dirname(folder))
+            self.looks[folder] = self._look(folder) if above and len(self.looks) < MOST_FOLDERS else None
+        return self.looks[folder] is not None
+
+    def _look(self, folder: bytes) -> tuple[int, int, int, int] | None:
+        """Mode, owner, group and time that the merged folder shows; None where it is none, or holds too many names."""
+        try:
+            if _count(self.real, folder) > MOST_NAMES:
+                return None
+            info = os.stat(folder or b".", dir_fd=self.hiding, follow_symlinks=False)
+        except OSError:
+            return None
+        if not stat.S_ISDIR(info.st_mode):
+            return None
+        # The uppermost folder shows the look of the layer that is written to, so its time is of no use.
+        return info.st_mode, info.st_uid, info.st_gid, info.st_mtime_ns if folder else 0
+
+
+def _count(root: int, folder: bytes) -> int:
+    """Names in a folder, as far as they matter. Raises OSError."""
+    how = struct.pack("=QQQ", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, RESOLVE)
+    here = kernel.openat2(root, folder or b".", how, len(how))
+    try:
+        with os.scandir(here) as names:
+            return sum(1 for _name in itertools.islice(names, MOST_NAMES + 1))
+    finally:
+        os.close(here)
