@@ -200,6 +200,23 @@ def test_kill_while_history_is_taken(make_bench):
         assert bench.git("diff", "--cached", "--name-only") == ""
 
 
+def test_what_a_crash_left_half_copied_is_removed(make_bench):
+    bench = make_bench("half")
+    bench.box("echo 1 >> a.txt; git commit -qam one")
+    request = bench.tree.bundle_request(bench.layer)
+    bench.box(" ".join(f"'{w}'" for w in request.argv))
+    bench.commit()
+    packs = f"{bench.root}/.git/objects/pack"
+    names = [f"pack-{digit * 40}.{ending}.ringfence" for digit, ending in (("1", "pack"), ("2", "idx"))]
+    for name in names:
+        with open(f"{packs}/{name}", "wb") as file:
+            file.write(b"half")
+            os.fchmod(file.fileno(), 0o444)
+    assert not bench.tree.take_history(bench.layer, bench.rules, now=1).refused
+    assert bench.git("log", "--format=%s", "main") == "one\nfirst\n"
+    assert not [name for name in os.listdir(packs) if name.endswith(".ringfence")]
+
+
 def test_forty_random_kills(make_bench):
     _random_kills(make_bench, 40)
 

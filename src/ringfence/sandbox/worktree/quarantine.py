@@ -20,9 +20,9 @@ MAX_PATHS = 50_000
 MAX_TAGS = 8
 _MAX_HEADER = 4 * 1024 * 1024
 _RAW = re.compile(rb":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\Z")
-
-
 _HEX = re.compile(r"[0-9a-f]{4,64}")
+_HALF = ".ringfence"
+"""Ends the name of a file that is being copied into the real object store."""
 
 
 class Rejected(Exception):
@@ -178,7 +178,13 @@ class Quarantine:
         return sorted(n.removesuffix(".pack") for n in names if n.endswith(".pack"))
 
     def hand_over(self, owner: tuple[int, int]) -> None:
-        """Copy the packs into the real object store, index last, each on disk before it has its name."""
+        """Copy the packs into the real object store, index last, each on disk before it has its name.
+
+        What a crash left half copied there is removed first; the repository's lock is held.
+        """
+        for name in os.listdir(f"{self._objects}/pack"):
+            if name.startswith("pack-") and name.endswith(_HALF):
+                os.unlink(f"{self._objects}/pack/{name}")
         for base in self.packs():
             for ending in (".pack", ".idx"):
                 source, target = f"{self.folder}/objects/pack/{base}{ending}", f"{self._objects}/pack/{base}{ending}"
@@ -225,8 +231,8 @@ def _parse_raw(raw: bytes) -> Iterator[Touched]:
 
 
 def _place(source: str, target: str, owner: tuple[int, int]) -> None:
-    fresh = f"{target}.ringfence"
-    with open(source, "rb") as reader, open(fresh, "wb") as writer:
+    fresh = f"{target}{_HALF}"
+    with open(source, "rb") as reader, open(fresh, "xb") as writer:
         shutil.copyfileobj(reader, writer, 1 << 20)
         os.fchmod(writer.fileno(), 0o444)
         if os.geteuid() == 0:
