@@ -1,5 +1,6 @@
 """Real boxes: a try on what the view leaves out fails as ever, and is in the record with its count."""
 
+import json
 import os
 import signal
 import subprocess
@@ -430,3 +431,27 @@ def test_what_is_closed_in_proc_tells_of_tries(seen):
     )
     assert ran.out == b""
     assert hidden(ran) == {name: 1 for name in names if os.path.exists(name)}
+
+
+def test_device_and_inode_numbers_are_of_one_piece_and_files_have_those_of_the_host(hiding):
+    """What git compares to know that a file is unchanged, and tools to stay on one file system."""
+    script = """
+        import json, os
+        found = {}
+        for folder, _folders, _files in os.walk("."):
+            for entry in os.scandir(folder):
+                info = entry.stat(follow_symlinks=False)
+                assert entry.inode() == info.st_ino, entry.path
+                found[os.path.relpath(entry.path)] = info.st_dev, info.st_ino
+        assert {dev for dev, _ino in found.values()} == {os.stat(".").st_dev}, found
+        assert len(set(found.values())) == len(found), found
+        print(json.dumps({name: ino for name, (_dev, ino) in found.items()}))
+    """
+    project = Path(hiding.layer.lower)
+    (project / "deep" / "er").mkdir(parents=True)
+    (project / "deep" / "er" / "file").touch()
+    ran = hiding.run("/usr/bin/python3", "-c", textwrap.dedent(script))
+    assert ran.execution.exit == 0, ran.err.decode()
+    numbers = json.loads(ran.out)
+    same = ("plain", "conf/plain", "deep", "deep/er", "deep/er/file")
+    assert {name: numbers[name] for name in same} == {name: (project / name).stat().st_ino for name in same}

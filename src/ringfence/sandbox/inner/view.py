@@ -199,7 +199,7 @@ class View:
             folders += [top + b"/" + os.path.relpath(path, shared) for path in step[3:5]]
         if told >= 0:
             folders.insert(0, b"/proc/self/fd/%d" % told)
-        tree = self._mount_overlay(folders)
+        tree = self._mount_overlay(folders, numbers=told >= 0)
         if self.idmap >= 0:
             kernel.umount2(place, kernel.MNT_DETACH)
             parts = []
@@ -213,13 +213,16 @@ class View:
         return with_covered
 
     @staticmethod
-    def _mount_overlay(parts: list[bytes], *, writable: bool = True) -> int:
+    def _mount_overlay(parts: list[bytes], *, writable: bool = True, numbers: bool = False) -> int:
+        """``numbers``: one device number for all, and the layers' own inode numbers, though they are on several file systems."""
         lowers = parts[:-2] if writable else parts
         above = zip((b"upperdir", b"workdir"), parts[-2:], strict=True) if writable else ()
         context = kernel.fsopen(b"overlay", 1)
         for key, value in ((b"source", b"ringfence"), (b"lowerdir", b":".join(lowers)), *above):
             kernel.fsconfig(context, kernel.FSCONFIG_STRING, key, value, 0)
         kernel.fsconfig(context, kernel.FSCONFIG_FLAG, b"userxattr", None, 0)
+        if numbers:
+            kernel.fsconfig(context, kernel.FSCONFIG_STRING, b"xino", b"on", 0)
         kernel.fsconfig(context, kernel.FSCONFIG_CREATE, None, None, 0)
         flags = kernel.ATTR_NOSUID | kernel.ATTR_NODEV | (0 if writable else kernel.ATTR_RDONLY)
         tree = kernel.fsmount(context, 1, flags)
