@@ -433,6 +433,21 @@ def test_what_is_closed_in_proc_tells_of_tries(seen):
     assert hidden(ran) == {name: 1 for name in names if os.path.exists(name)}
 
 
+def test_files_have_the_inode_numbers_of_the_host_when_the_layer_lies_on_another_file_system(hiding):
+    with tempfile.TemporaryDirectory(dir="/dev/shm", ignore_cleanup_errors=True) as other:
+        try:
+            os.setxattr(other, "user.try", b"y")
+        except OSError:
+            pytest.skip("this kernel's tmpfs cannot hold an upper directory for an ordinary user's overlay")
+        for name in ("upper", "work"):
+            os.mkdir(f"{other}/{name}")
+        layer = replace(hiding.layer, upper=f"{other}/upper", work=f"{other}/work")
+        ran = hiding.sh("stat -c %i plain conf/plain; cat .env; true", layer=layer)
+        real = [(Path(hiding.layer.lower) / name).stat().st_ino for name in ("plain", "conf/plain")]
+        assert list(map(int, ran.out.split())) == real
+        assert hidden(ran) == {f"{hiding.layer.target}/.env": 1}
+
+
 def test_device_and_inode_numbers_are_of_one_piece_and_files_have_those_of_the_host(hiding):
     """What git compares to know that a file is unchanged, and tools to stay on one file system."""
     script = """

@@ -188,6 +188,7 @@ class View:
         parts = self.parts.pop(index)
         folders = [b"/proc/self/fd/%d" % part for part in parts]
         told = self.told.pop(index, -1)
+        one_file_system = len({os.fstat(part).st_dev for part in parts}) == 1
         if self.idmap >= 0:
             shared = os.path.commonpath(step[3:5])
             kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN, b"mode=0700,size=1m")
@@ -199,7 +200,7 @@ class View:
             folders += [top + b"/" + os.path.relpath(path, shared) for path in step[3:5]]
         if told >= 0:
             folders.insert(0, b"/proc/self/fd/%d" % told)
-        tree = self._mount_overlay(folders, numbers=told >= 0)
+        tree = self._mount_overlay(folders, numbers=told >= 0 and one_file_system)
         if self.idmap >= 0:
             kernel.umount2(place, kernel.MNT_DETACH)
             parts = []
@@ -214,7 +215,10 @@ class View:
 
     @staticmethod
     def _mount_overlay(parts: list[bytes], *, writable: bool = True, numbers: bool = False) -> int:
-        """``numbers``: one device number for all, and the layers' own inode numbers, though they are on several file systems."""
+        """``numbers``: one device number for all, though a layer is on another file system.
+
+        Where the real tree is not on that of the layer that is written to, its files would lose their inode numbers by it.
+        """
         lowers = parts[:-2] if writable else parts
         above = zip((b"upperdir", b"workdir"), parts[-2:], strict=True) if writable else ()
         context = kernel.fsopen(b"overlay", 1)
