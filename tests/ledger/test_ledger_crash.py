@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import scan, segment
+from ringfence.ledger import flush, scan, segment
 from ringfence.ledger.log import Ledger, Settings
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import Entry, EntryKind
@@ -79,9 +79,11 @@ class Injected:
         if self.count < self.when or (self.count > self.when and not self.how.endswith("-on")):
             return self.real(*arguments)
         how = self.how.removesuffix("-on")
-        if self.name == "pwrite" and how in {"short", "torn", "kill"}:
-            fd, data, offset = arguments
-            written = self.real(fd, bytes(data)[: random.randrange(1, len(data) + 1)], offset)
+        if self.name in {"pwrite", "pwritev"} and how in {"short", "torn", "kill"}:
+            fd, given, *rest = arguments
+            data = bytes(given) if self.name == "pwrite" else b"".join(given)
+            part = data[: random.randrange(1, len(data) + 1)]
+            written = self.real(fd, part if self.name == "pwrite" else (part,), *rest)
             if how == "short":
                 return written
         if how == "kill":
@@ -162,8 +164,18 @@ PLACES = [
     for how in hows
     for when in (1, 4, 9)
 ]
+PLACES += [
+    ("pwritev", how, when) for how in ("kill", "short", "torn", "ENOSPC", "EIO", "EOPNOTSUPP") for when in (1, 4, 9)
+]
 PLACES += [(name, "kill", when) for name in ("fsync", "rename", "ftruncate") for when in (1, 3, 5)]
-PLACES += [("pwrite", "ENOSPC-on", 12), ("fdatasync", "EIO-on", 7), ("fsync", "EIO", 6), ("rename", "EIO", 4)]
+PLACES += [
+    ("pwritev", "ENOSPC-on", 5),
+    ("pwritev", "EIO-on", 7),
+    ("pwrite", "ENOSPC-on", 12),
+    ("fdatasync", "EIO-on", 7),
+    ("fsync", "EIO", 6),
+    ("rename", "EIO", 4),
+]
 
 
 @pytest.mark.parametrize(("name", "how", "when"), PLACES)
@@ -172,6 +184,12 @@ def test_a_call_that_fails_or_dies_at_any_place(tmp_path, name, how, when):
     Ledger.open(str(tmp_path / "ledger"), settings=SETTINGS).close()
     said = run_writer(tmp_path / "ledger", injected=Injected(name, how, when))
     check(tmp_path / "ledger", said)
+
+
+@pytest.mark.parametrize(("name", "how", "when"), [place for place in PLACES if place[0] in {"pwrite", "fdatasync"}])
+def test_the_same_where_a_write_and_its_flush_are_two_calls(tmp_path, monkeypatch, name, how, when):
+    monkeypatch.setattr(flush, "_KNOWN", frozenset())
+    test_a_call_that_fails_or_dies_at_any_place(tmp_path, name, how, when)
 
 
 @pytest.mark.parametrize("name", ["pwrite", "fdatasync", "fsync", "rename"])
@@ -184,10 +202,13 @@ def test_a_death_while_the_ledger_is_made_leaves_none_or_a_whole_one(tmp_path, n
             assert ledger.head.size >= 1
 
 
-def test_after_a_failed_flush_nothing_is_taken_until_it_is_opened_again(make_ledger, make_entry, monkeypatch):
+@pytest.mark.parametrize("call", ["pwritev", "fdatasync"])
+def test_after_a_failed_flush_nothing_is_taken_until_it_is_opened_again(make_ledger, make_entry, monkeypatch, call):
+    if call == "fdatasync":
+        monkeypatch.setattr(flush, "_KNOWN", frozenset())
     with make_ledger() as ledger:
         ledger.append([make_entry(1)])
-        monkeypatch.setattr(segment.os, "fdatasync", Injected("fdatasync", "EIO", 1))
+        monkeypatch.setattr(os, call, Injected(call, "EIO", 1))
         with pytest.raises(LedgerError) as first:
             ledger.append([make_entry(2)])
         monkeypatch.undo()
@@ -262,6 +283,10 @@ CALLS = [
     ("pwrite64", "error=ENOSPC"),
     ("pwrite64", "error=EIO"),
     ("fdatasync", "error=EIO"),
+    ("pwritev2", "error=ENOSPC"),
+    ("pwritev2", "error=EIO"),
+    ("pwritev2", "error=EOPNOTSUPP"),
+    ("pwritev2", "signal=KILL"),
     ("pwrite64", "signal=KILL"),
     ("fdatasync", "signal=KILL"),
 ]

@@ -29,7 +29,7 @@ DAY = 86_400 * 1_000_000
 START = 1_800_000_000_000_000
 NOW = START + 501 * DAY
 SETTINGS = Settings(segment_bytes=4000, window_bytes=1024, checkpoint_every=Micros(10**12))
-CALLS = ("open", "pwrite", "write", "fsync", "fdatasync", "rename", "unlink", "ftruncate", "replace")
+CALLS = ("open", "pwrite", "pwritev", "write", "fsync", "fdatasync", "rename", "unlink", "ftruncate", "replace")
 Verb = Callable[[Ledger, Path], object]
 
 
@@ -120,6 +120,9 @@ class Place:
             if self.how == "kill":
                 if name in {"pwrite", "write"}:
                     real(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2], *arguments[2:])
+                if name == "pwritev":
+                    (data,) = arguments[1]
+                    real(arguments[0], (data[: len(data) // 2],), *arguments[2:])
                 os.kill(os.getpid(), signal.SIGKILL)
             raise OSError(getattr(errno, self.how), "injected")
 

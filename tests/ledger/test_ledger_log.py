@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ringfence.ledger import record, scan
+from ringfence.ledger.flush import Flusher
 from ringfence.ledger.resume import resume
 from ringfence.ledger.verdict import Verdict
 from ringfence.ledger.verify import verify
@@ -225,10 +226,14 @@ def test_nothing_is_appended_after_close_or_in_a_forked_child(make_ledger, make_
 def test_a_disk_that_hangs_holds_up_nobody_for_ever_and_the_turn_is_never_lost(make_ledger, make_entry, monkeypatch):
     monkeypatch.setattr("ringfence.ledger.sequencer.WAIT_SECONDS", 0.3)
     with make_ledger() as ledger:
-        entered, free, real = threading.Event(), threading.Event(), os.fdatasync
-        monkeypatch.setattr(
-            "ringfence.ledger.segment.os.fdatasync", lambda fd: (entered.set(), free.wait(60), real(fd))
-        )
+        entered, free, real = threading.Event(), threading.Event(), Flusher.write
+
+        def hang(flusher: Flusher, data: bytes, offset: int) -> None:
+            entered.set()
+            free.wait(60)
+            real(flusher, data, offset)
+
+        monkeypatch.setattr(Flusher, "write", hang)
         first = threading.Thread(target=ledger.append, args=([make_entry(1, EntryKind.OBSERVED)],))
         first.start()
         assert entered.wait(30)

@@ -7,22 +7,12 @@ cannot run out of space half way.
 import errno
 import os
 
+from ringfence.ledger.flush import Flusher, write_all
 from ringfence.ledger.frame import Header, segment_name
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 WINDOW_BYTES = 1024 * 1024
 _ZEROS = bytes(64 * 1024)
-
-
-def write_all(fd: int, data: bytes, offset: int) -> None:
-    """Write every byte at ``offset``: a short write is continued, and an error after it raises OSError."""
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(fd, view, offset)
-        if written <= 0:
-            raise OSError(5, "the kernel wrote nothing")
-        view = view[written:]
-        offset += written
 
 
 def sync_directory(path: str) -> None:
@@ -61,6 +51,7 @@ class Segment:
     def __init__(self, *, path: str, fd: int, offset: int, zeroed: int, window: int) -> None:
         """Use ``create`` or ``resume``."""
         self.path, self.fd, self.offset, self.zeroed, self.window = path, fd, offset, zeroed, window
+        self._flusher = Flusher(fd)
 
     @classmethod
     def create(cls, folder: str, header: Header, *, window: int, first: bytes = b"") -> "Segment":
@@ -88,8 +79,16 @@ class Segment:
 
     @classmethod
     def resume(cls, path: str, *, offset: int, window: int) -> "Segment":
-        """The last segment of an earlier run, to be continued at ``offset``."""
+        """The last segment of an earlier run, to be continued at ``offset``.
+
+        Flushed first: what that run wrote may have been read here without being on the disk yet.
+        """
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            os.fdatasync(fd)
+        except OSError:
+            os.close(fd)
+            raise
         return cls(path=path, fd=fd, offset=offset, zeroed=os.fstat(fd).st_size, window=window)
 
     @property
@@ -117,10 +116,7 @@ class Segment:
 
     def write(self, group: bytes) -> None:
         """Make a group durable in the zeros ahead. Raises OSError; what reached the disk is then unknown."""
-        written = os.pwrite(self.fd, group, self.offset)
-        if written != len(group):
-            write_all(self.fd, group[written:], self.offset + written)
-        os.fdatasync(self.fd)
+        self._flusher.write(group, self.offset)
         self.offset += len(group)
 
     def wipe(self, length: int) -> None:
