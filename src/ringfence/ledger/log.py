@@ -1,7 +1,7 @@
 """The ledger's writer: one sequencer with group commit, an exclusive lock, signed checkpoints, fail closed.
 
-``append`` returns only when its entries are durable. The thread that finds the sequencer idle becomes the sequencer
-for everything that is waiting, so a single caller pays for no hand-over and many share one flush. After a failed
+``append`` returns only when its entries are durable. A caller that finds nobody writing writes its own, so that a single
+one pays for no hand-over; who comes meanwhile waits for a thread, and many share one flush. After a failed
 write nothing is appended until the ledger is opened, and thereby checked, again.
 """
 
@@ -234,6 +234,7 @@ class Ledger:
                 with self._sequencer.alone():
                     self._checkpointer.stop()
             finally:
+                self._sequencer.stop()
                 self._segment.close()
                 start.release(self.directory, self._lock)
                 self._lock = -1
@@ -285,8 +286,9 @@ class Ledger:
             refuse(batch, error)
         except BaseException as error:
             self._failure = unwritable(error, self._segment.path)
+            self._failure.__cause__ = error
             refuse(batch, self._failure)
-            if not isinstance(error, OSError):
+            if not isinstance(error, Exception):  # a thread that writes for others goes on, and refuses
                 raise
 
     def _write(self, batch: list[Request]) -> None:

@@ -1,6 +1,7 @@
-"""Who writes next. The caller that finds nobody writing writes for all that wait; many callers share one flush.
+"""Who writes next. A lone caller writes itself; who comes meanwhile waits for a thread that writes for all that wait.
 
-A single caller pays for no hand-over. Somebody may also ask to be alone, with nothing being written.
+So a single caller pays for no hand-over, and many share one flush. Somebody may also ask to be alone, with nothing being
+written.
 """
 
 import contextlib
@@ -18,34 +19,36 @@ WAIT_SECONDS = 10.0
 class Sequencer:
     """Puts requests in order. ``commit`` acknowledges or refuses each of a batch, and is never called twice at once.
 
-    ``check`` raises where nothing may be written; it is asked before a request is taken.
+    ``check`` raises where nothing may be written; it is asked before a request is taken. The turn to write belongs to
+    one at a time: a caller, the thread, or who asked to be alone.
     """
 
     def __init__(self, where: str, *, commit: Callable[[list[Request]], None], check: Callable[[], None]) -> None:
-        """``where`` is what an error names."""
+        """``where`` is what an error names. The thread starts when somebody first waits."""
         self._where, self._commit, self._check = where, commit, check
         self._mutex = threading.Lock()
         self._queue: list[Request] = []
-        self._leading = False
+        self._taken = self._stopping = False
+        self._turn = threading.Lock()
+        self._turn.acquire()  # released to give the thread the turn
+        self._thread: threading.Thread | None = None
 
     def submit(self, request: Request) -> None:
         """Return when the request was acknowledged or refused. Raises what ``check`` does, and ``ledger-slow``."""
         with self._mutex:
             self._check()
-            lead = not self._leading  # then nobody waits either
-            if lead:
-                self._leading = True
-            else:
+            wait = self._taken
+            if wait:
                 request.wake.acquire()
                 self._queue.append(request)
-        if lead:
-            self._lead([request], request)
+            self._taken = True
+        if not wait:
+            try:
+                self._commit([request])
+            finally:
+                self._pass_on()
         elif not request.wake.acquire(timeout=WAIT_SECONDS):
             self._give_up(request)
-        if not request.done:
-            with self._mutex:
-                batch = self._take()
-            self._lead(batch, request)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -53,36 +56,80 @@ class Sequencer:
         turn = Request([])
         turn.wake.acquire()
         with self._mutex:
-            wait = self._leading
-            self._leading = True
+            wait = self._taken
+            self._taken = True
             if wait:
                 self._queue.append(turn)
         if wait and not turn.wake.acquire(timeout=WAIT_SECONDS):
             self._give_up(turn)
-        with self._mutex:
-            self._queue = [request for request in self._queue if request is not turn]
         try:
             yield
         finally:
             self._pass_on()
 
-    def _lead(self, batch: list[Request], own: Request) -> None:
-        """Write a batch, pass the part on, wake the callers."""
-        try:
-            self._commit(batch)
-        finally:
+    def stop(self) -> None:
+        """End the thread, after what waits. Nothing may be submitted any more."""
+        with self._mutex:
+            self._stopping = True
+            thread, idle = self._thread, not self._taken
+            self._taken = True
+        if idle:
             self._pass_on()
-            for request in batch:
-                if request is not own:
-                    request.wake.release()
+        if thread is not None:
+            thread.join(timeout=1)  # one that hangs in the disk is left behind
 
     def _pass_on(self) -> None:
-        """Wake the next that waits, to be the one that writes; with nobody waiting there is none."""
+        """Give the turn to who waits; with nobody waiting it is free."""
         with self._mutex:
-            if self._queue:
-                self._queue[0].wake.release()
-            else:
-                self._leading = False
+            if not self._queue and not (self._stopping and self._thread):
+                self._taken = False
+                return
+            if self._hand_to_alone():
+                return
+        if self._has_thread():
+            self._turn.release()
+        else:
+            self._write_queue()
+
+    def _hand_to_alone(self) -> bool:
+        """Whether the first that waits asked to be alone, and has the turn now."""
+        if not self._queue or self._queue[0].prepared:
+            return False
+        self._queue.pop(0).wake.release()
+        return True
+
+    def _has_thread(self) -> bool:
+        """Whether the thread runs; called by who has the turn. Where none can be started, that caller writes for all."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name="ledger-sequencer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        return True
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._turn.acquire()
+            self._write_queue()
+
+    def _write_queue(self) -> None:
+        """Having the turn, write for all that wait until nobody does."""
+        while batch := self._next():
+            try:
+                self._commit(batch)
+            finally:
+                for request in batch:
+                    request.wake.release()
+
+    def _next(self) -> list[Request]:
+        """What to write now; empty where the turn was given away."""
+        with self._mutex:
+            if not self._queue:
+                self._taken = False
+                return []
+            return [] if self._hand_to_alone() else self._take()
 
     def _take(self) -> list[Request]:
         count = entries = total = 0
