@@ -12,6 +12,7 @@ from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
+_NAMED = "1 to 128 letters, digits and ._:/@+-"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _ROOM = frame.MAX_RECORD - len(frame.complete(b"", frame.NO_HASH, 10**15, 10**15))
 MIN_TIME, MAX_TIME = 10**15, 10**16
@@ -26,14 +27,16 @@ def prepare(entry: Entry, *, body: bytes, personal: Mapping[str, Json]) -> bytes
 
     Raises LedgerError ``entry-not-canonical`` or ``entry-too-large``.
     """
-    kind = entry.kind.value
-    if kind in _BARE and (entry.call or entry.mission is not None or entry.parent or personal):
-        raise _refused("kind", f"{entry.kind.value} without call, mission, parent and personal part")
-    members = f',"kind":"{kind}"'
-    if entry.call:
-        members = f',"call":"{_name(entry.call, "call")}"{members}'
-    if entry.mission is not None:
-        members = f'{members},"mission":"{_name(entry.mission, "mission")}"'
+    kind, call, mission = entry.kind.value, entry.call, entry.mission
+    if kind in _BARE and (call or mission is not None or entry.parent or personal):
+        raise _refused("kind", f"{kind} without call, mission, parent and personal part")
+    if call and not _NAME.fullmatch(call):
+        raise _refused("call", _NAMED)
+    members = f',"call":"{call}","kind":"{kind}"' if call else f',"kind":"{kind}"'
+    if mission is not None:
+        if not _NAME.fullmatch(mission):
+            raise _refused("mission", _NAMED)
+        members = f'{members},"mission":"{mission}"'
     if entry.parent:
         if not _HASH.fullmatch(entry.parent):
             raise _refused("parent", "a record hash: 64 hexadecimal digits")
@@ -44,18 +47,10 @@ def prepare(entry: Entry, *, body: bytes, personal: Mapping[str, Json]) -> bytes
     if len(prepared) > _ROOM:
         raise LedgerError(
             "entry-too-large",
-            f"the record of {entry.kind.value} takes {len(prepared)} bytes, {_ROOM} are the most",
+            f"the record of {kind} takes {len(prepared)} bytes, {_ROOM} are the most",
             remedy="put long texts into the entry's `personal` part, which keeps a commitment in the record",
         )
     return prepared
-
-
-def _name(value: str, field: str) -> str:
-    if value.isascii() and value.isalnum() and 0 < len(value) <= 128:
-        return value
-    if not _NAME.fullmatch(value):
-        raise _refused(field, "1 to 128 letters, digits and ._:/@+-")
-    return value
 
 
 def _refused(field: str, expected: str) -> LedgerError:

@@ -35,19 +35,17 @@ class Flusher:
 
     def write(self, data: bytes, offset: int) -> None:
         """Make ``data`` durable at ``offset``. Raises OSError; what reached the disk is then unknown."""
-        written = self._write_at_once(data, offset) if self._at_once else 0
+        written = 0
+        if self._at_once:
+            try:
+                written = os.pwritev(self._fd, (data,), offset, os.RWF_DSYNC)
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+                self._at_once = False
         if written != len(data):
             write_all(self._fd, data[written:], offset + written)
             os.fdatasync(self._fd)
-
-    def _write_at_once(self, data: bytes, offset: int) -> int:
-        try:
-            return os.pwritev(self._fd, (data,), offset, os.RWF_DSYNC)
-        except OSError as error:
-            if error.errno not in _ABSENT:
-                raise
-        self._at_once = False
-        return 0
 
 
 def file_system(fd: int) -> str:

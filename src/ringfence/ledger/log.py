@@ -292,12 +292,12 @@ class Ledger:
                 raise
 
     def _write(self, batch: list[Request]) -> None:
-        group, digests = self._chain(batch)
+        group, digests, hashes = self._chain(batch)
         if not self._make_room(len(group)):
             batch = self._ration(batch)
             if not batch:
                 return
-            group, digests = self._chain(batch)
+            group, digests, hashes = self._chain(batch)
         try:
             self._segment.write(group)
         except OSError:
@@ -305,7 +305,7 @@ class Ledger:
             with contextlib.suppress(OSError):
                 self._segment.wipe(len(group))
             raise
-        self._advance(batch, digests)
+        self._advance(batch, digests, hashes)
 
     def _note_step(self, batch: list[Request]) -> list[Request]:
         """Put an entry first where the clock went back, or ahead of the time since boot: retention must know."""
@@ -354,36 +354,38 @@ class Ledger:
         sealed.seal()
         start.forget_carried(self.directory, state.size)
 
-    def _chain(self, batch: Sequence[Request]) -> tuple[bytes, list[bytes]]:
-        """The group as it will be stored, and the hashes of its records."""
+    def _chain(self, batch: Sequence[Request]) -> tuple[bytes, list[bytes], list[str]]:
+        """The group as it will be stored, and the hashes of its records, as bytes and as they are written."""
         prev, seq = self._state.prev, self._state.size
         lines: list[bytes] = []
         digests: list[bytes] = []
+        hashes: list[str] = []
         for request in batch:
             for one in request.prepared:
                 line = frame.complete(one.head, prev, seq, one.time)
                 digest = leaf_hash(line)
+                prev = digest.hex()
                 lines.append(line)
                 digests.append(digest)
-                prev = digest.hex()
+                hashes.append(prev)
                 seq += 1
         lines.append(frame.commit_line(seq, prev))
-        return b"".join(lines), digests
+        return b"".join(lines), digests, hashes
 
-    def _advance(self, batch: Sequence[Request], digests: Sequence[bytes]) -> None:
+    def _advance(self, batch: Sequence[Request], digests: Sequence[bytes], hashes: Sequence[str]) -> None:
         state, position = self._state, 0
+        first = state.size
+        for digest in digests:
+            state.tree.add(digest)
         for request in batch:
             acks = []
             for one in request.prepared:
-                digest = digests[position]
-                record = digest.hex()
-                acks.append(Ack(seq=state.size, record=Sha256(record)))
-                state.tree.add(digest)
-                state.size += 1
+                record = hashes[position]
+                acks.append(Ack(seq=first + position, record=Sha256(record)))
+                position += 1
                 if one.mark is not None:
                     follow(state.open_calls, one.mark, record)
-                position += 1
             request.acks = acks
-        state.prev = digests[-1].hex()
+        state.size, state.prev = first + position, hashes[-1]
         self._head = (state.size, state.prev, tuple(state.tree.nodes))
         self._checkpointer.notice()

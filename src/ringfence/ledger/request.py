@@ -3,7 +3,6 @@
 import enum
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -44,14 +43,21 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     """The call that it begins or ends."""
 
 
-@dataclass(slots=True)
 class Request:
     """Prepared records; one without records waits to be alone. ``wake`` is released once."""
 
-    prepared: list[Prepared]
-    wake: threading.Lock = field(default_factory=threading.Lock)
-    acks: list[Ack] | None = None
-    error: LedgerError | None = None
+    __slots__ = ("acks", "error", "prepared", "size", "wake")
+
+    def __init__(self, prepared: list[Prepared]) -> None:
+        """Not yet answered."""
+        self.prepared = prepared
+        self.size = 160 * len(prepared)
+        """At most how many bytes its records take."""
+        for one in prepared:
+            self.size += len(one.head)
+        self.wake = threading.Lock()
+        self.acks: list[Ack] | None = None
+        self.error: LedgerError | None = None
 
     @property
     def rank(self) -> Rank:
@@ -62,11 +68,6 @@ class Request:
     def done(self) -> bool:
         """Whether it was acknowledged or refused."""
         return self.acks is not None or self.error is not None
-
-    @property
-    def size(self) -> int:
-        """At most how many bytes its records take."""
-        return sum([len(one.head) for one in self.prepared]) + 160 * len(self.prepared)
 
 
 def bytes_of(batch: Sequence[Request]) -> int:

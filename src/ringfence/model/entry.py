@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import msgspec
+
 from ringfence.model.ids import Micros, MissionId, Sha256
 
 Json: TypeAlias = None | bool | int | str | list["Json"] | dict[str, "Json"]
@@ -54,9 +56,10 @@ class Entry:
     """Bodies and personal data: only a salted commitment of each enters the record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ack:
+class Ack(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The entry is durable: it survives a crash of the machine from here on."""
+
+    # A struct, since one is made for each entry while callers wait: a fifth of the time of a frozen dataclass.
 
     seq: int
     record: Sha256
