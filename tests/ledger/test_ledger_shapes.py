@@ -33,7 +33,7 @@ def line_of(value) -> bytes:
 def learned(*values) -> Shapes:
     shapes = Shapes()
     for value in values:
-        shapes.learn(value)
+        shapes.learn([value])
     return shapes
 
 
@@ -124,18 +124,109 @@ def test_a_hostile_record_is_matched_in_linear_time_or_not_learned():
     deep: object = "x"
     for _ in range(200):
         deep = [deep, deep] if _ < 8 else [deep]
-    shapes = learned({"body": deep}, {"body": ["x"] * 3000 + [1]})
-    assert not known(shapes, line_of({"body": ["x"] * 3000 + [1]}))
+    assert not known(learned({"body": deep}), line_of({"body": deep}))
+    shapes = learned({"body": ["x"] * 3000 + [1]})
+    assert known(shapes, line_of({"body": ["x"] * 3000 + [1]}))
+    assert not known(shapes, line_of({"body": ["x"] * 3000 + [1]})[:-4] + b",]}\n")
     shapes = learned({"body": [[["x"]]]})
     assert not known(shapes, line_of({"body": [[["x"] * 20] * 20] * 20})[:-3] + b"\n")
 
 
+SOME = {"b": 1, "d": "x", "e": {}, "g": [[{"p": None}], []]}
+VARIANTS = [
+    {"body": {}, "kind": "k"},
+    {"body": SOME, "kind": "k"},
+    {"body": {**SOME, "a": True, "c": [], "f": "y"}, "call": "c", "kind": "k"},
+    {"body": {"b": "one", "e": {"in": -1}, "g": 7}, "kind": "k", "mission": "m"},
+]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_members_that_are_not_always_there_are_recognised_in_every_combination(together):
+    shapes = Shapes()
+    for values in [VARIANTS] if together else [[value] for value in VARIANTS]:
+        shapes.learn(values)
+    chance = random.Random(7)
+    for _ in range(2000):
+        names = [name for name in "abcdefg" if chance.randrange(2)]
+        body = {name: chance.choice([v["body"][name] for v in VARIANTS if name in v["body"]]) for name in names}
+        line = line_of({"body": body, "kind": "z", **({"call": "c"} if chance.randrange(2) else {})})
+        assert known(shapes, line)
+
+
+def test_what_is_not_in_order_not_separated_or_always_there_is_not_recognised():
+    shapes = Shapes()
+    shapes.learn(VARIANTS)
+    good = b'{"body":{"a":true,"b":1,"d":"x"},"call":"c","kind":"k"}\n'
+    assert known(shapes, good)
+    for old, new in (
+        (b'"a":true,"b":1', b'"b":1,"a":true'),
+        (b'"a":true,"b":1', b'"a":true"b":1'),
+        (b'"a":true,"b":1', b'"a":true,,"b":1'),
+        (b'"a":true', b'"a":true,"a":true'),
+        (b'"d":"x"', b'"d":"x",'),
+        (b'{"a"', b'{,"a"'),
+        (b'"d":"x"', b'"d":"x","new":"x"'),
+        (b'"d":"x"', b'"d":7'),
+        (b',"kind":"k"', b""),
+        (b'"kind":"k"', b'"kind":7'),
+        (b'"body":{"a":true,"b":1,"d":"x"},', b""),
+        (b'"call":"c","kind":"k"', b'"kind":"k","call":"c"'),
+    ):
+        assert old in good
+        assert not known(shapes, good.replace(old, new, 1)), new
+
+
+def test_random_damage_of_members_that_may_lack_leaves_recognised_only_what_is_canonical():
+    chance = random.Random(8)
+    lines = [line_of(value) for value in VARIANTS]
+    pieces = [
+        b",",
+        b"{}",
+        b"[]",
+        b'"a":true',
+        b'"b":1',
+        b',"d":"x"',
+        b'"e":{"in":-1}',
+        b"[[]]",
+        b"null",
+        b"-",
+        b"0",
+        b'"',
+    ]
+    recognised = 0
+    for number in range(40_000):
+        if number % 2000 == 0:
+            shapes = Shapes()
+            shapes.learn(VARIANTS)
+        damaged = bytearray(chance.choice(lines))
+        for _ in range(chance.randint(1, 3)):
+            place = chance.randrange(len(damaged))
+            damaged[place : place + chance.randrange(9)] = chance.choice([b"", *pieces])
+        if known(shapes, bytes(damaged)):
+            recognised += 1
+            canonical.decode(bytes(damaged[:-1]))
+    assert recognised > 100
+
+
+def test_a_shape_that_grows_too_long_is_begun_anew_with_what_came_last():
+    shapes = Shapes()
+    values = [{"kind": "k", **{f"member-{number}-{n}": "x" for n in range(100)}} for number in range(5)]
+    for value in values:
+        shapes.learn([value])
+        assert known(shapes, line_of(value))
+    assert not known(shapes, line_of(values[0]))
+    huge = {"kind": "k", **{f"member-{n}": "x" for n in range(1000)}}
+    shapes.learn([huge])
+    assert not known(shapes, line_of(huge))
+
+
 def test_shapes_are_few_and_the_one_not_used_gives_way():
-    values = [{f"k{number}": 1} for number in range(MOST_SHAPES + 5)]
+    values = [{f"k{number}": 1, "kind": f"kind-{number}"} for number in range(MOST_SHAPES + 5)]
     shapes = learned(*values)
     assert [known(shapes, line_of(value)) for value in values] == [True] * MOST_SHAPES + [False] * 5
     shapes.unknown([(0, line_of(values[0]))] * 5000)
-    shapes.learn(values[-1])
+    shapes.learn([values[-1]])
     assert known(shapes, line_of(values[-1]))
     assert sum(known(shapes, line_of(value)) for value in values) == MOST_SHAPES
 
@@ -152,7 +243,7 @@ def test_shapes_that_seldom_match_are_left_alone_and_tried_again_later():
 
 def test_escapes_and_other_alphabets_are_recognised_only_in_their_one_writing():
     shapes = Shapes(any_text=True)
-    shapes.learn(VALUE)
+    shapes.learn([VALUE])
     for argument in ('say "é" \\ ', "a\nb\tc\rd\be\ff", "日本 🙂 \x7f", ""):
         assert not shapes.unknown([(0, line_of(changed(argv=[argument])))])
     line = line_of(VALUE)
@@ -167,7 +258,7 @@ def test_random_damage_of_other_text_leaves_recognised_only_what_is_canonical():
     for number in range(40_000):
         if number % 2000 == 0:
             shapes = Shapes(any_text=True)
-            shapes.learn(VALUE)
+            shapes.learn([VALUE])
         damaged = bytearray(line)
         for _ in range(chance.randint(1, 2)):
             place = chance.randrange(len(damaged))

@@ -1,13 +1,14 @@
 """Fast recognition of canonical records that look like ones proven canonical before. Pure.
 
-Nearly all records of a log have one of a few shapes: the same members in the same order, other values. A shape is a
-regular expression made from a record that was decoded and encoded again; what it matches is canonical too, because
-names and punctuation are literal, and a value is text with the short escapes at most or an integer of at most 16 digits.
-It matches in a fraction of the time of decoding. What no shape matches proves nothing: the caller decodes it.
+Nearly all records of one kind have the same members in the same order, some of them not always, and other values. The
+shape of a kind is a regular expression made from records that were decoded and encoded again; what it matches is
+canonical too, because names, their order and punctuation are literal, and a value is text with the short escapes at
+most or an integer of at most 16 digits. It matches in a fraction of the time of decoding. What no shape matches proves
+nothing: the caller decodes it.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ringfence.ledger import canonical
 from ringfence.model.entry import Json
@@ -18,12 +19,13 @@ LONGEST_SHAPE = 8192
 PATIENCE = 4096
 """Records that must have been seen for each shape learned beyond the first few: logs without shapes stay cheap."""
 _PLAIN = bytes(code for code in range(0x20, 0x80) if code != 0x5C)
-_DEEPEST = 16
+_DEEPEST, _SHORT = 16, 200
 # Every repetition is possessive, so that matching takes linear time whatever a hostile record holds.
 _TEXT = rb'"[^"]*+"'
 _ANY_TEXT = rb'"[ !#-[\]-\xff]*+(?:\\["\\bfnrt][ !#-[\]-\xff]*+)*+"'
 """Text of a line that is valid UTF-8: each of these escapes is the only way to write its character."""
-_SIXTEEN, _NEGATIVE, _OTHER = rb"[1-8][0-9]{15}", rb"-[1-9][0-9]{0,14}+", rb"(?!0[0-9])[0-9]{1,15}+"
+_NUMBER = rb"(?:0|-?[1-9][0-9]{0,14}+|[1-8][0-9]{15})"
+_WORD = b"(?:true|false|null)"
 
 Match = Callable[[bytes], object]
 
@@ -46,7 +48,8 @@ class Shapes:
     def __init__(self, *, any_text: bool = False) -> None:
         """None yet. With ``any_text`` for lines that are not ``plain``, which take twice the time."""
         self._text = _ANY_TEXT if any_text else _TEXT
-        self._matches: list[Match] = []
+        self._matches: list[tuple[str, Match]] = []
+        self._places: dict[str, _Place] = {}
         self._seen = self._missed = self._learned = 0
 
     def unknown(self, numbered: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -55,7 +58,7 @@ class Shapes:
         if self._missed * 4 > self._seen > PATIENCE:  # trying costs more than it saves; tried again when this has sunk
             return list(numbered)
         left: list[tuple[int, bytes]] = []
-        match = self._matches[0] if self._matches else None
+        match = self._matches[0][1] if self._matches else None
         for seq, line in numbered:
             if match is None or not match(line):
                 match = self._another(line)
@@ -65,49 +68,111 @@ class Shapes:
         return left
 
     def _another(self, line: bytes) -> Match | None:
-        for place, match in enumerate(self._matches):
+        for position, (_, match) in enumerate(self._matches):
             if match(line):
-                self._matches.insert(0, self._matches.pop(place))
+                self._matches.insert(0, self._matches.pop(position))
                 return match
         return None
 
-    def learn(self, value: Json) -> None:
-        """Take the shape of a record that was proven canonical; the one not used for longest gives way."""
-        if self._learned >= MOST_SHAPES + self._seen // PATIENCE:
-            return
-        self._learned += 1
-        try:
-            expression = _shape(value, self._text, 0) + b"\n"
-        except _Unlike:
-            return
-        if len(expression) <= LONGEST_SHAPE:
-            self._matches.insert(0, re.compile(expression).fullmatch)
-            del self._matches[MOST_SHAPES:]
+    def learn(self, values: Sequence[Json]) -> None:
+        """Widen the shapes of their kinds by records proven canonical; the kind not met for longest gives way."""
+        kinds: dict[str, list[dict[str, Json]]] = {}
+        for value in values:
+            if isinstance(value, dict):
+                kinds.setdefault(str(value.get("kind")), []).append(value)
+        for kind, alike in kinds.items():
+            if self._learned >= MOST_SHAPES + self._seen // PATIENCE:
+                return
+            self._learned += 1
+            self._widen(kind, alike)
+
+    def _widen(self, kind: str, values: Sequence[dict[str, Json]]) -> None:
+        """One shape for all that was seen of a kind; where it would be too long, it is begun anew."""
+        known = self._places.pop(kind, None)
+        self._matches = [entry for entry in self._matches if entry[0] != kind]
+        for place, more in ((known, values), (_Place(), values), (_Place(), values[-1:])):
+            match = place and _compiled(place, more, self._text)
+            if place and match:
+                self._places[kind] = place
+                self._matches.insert(0, (kind, match))
+                break
+        for dropped, _ in self._matches[MOST_SHAPES:]:
+            del self._places[dropped]
+        del self._matches[MOST_SHAPES:]
 
 
-def _shape(value: Json, text: bytes, depth: int) -> bytes:
-    if depth > _DEEPEST:
-        raise _Unlike
-    if isinstance(value, dict):
-        members = (
-            re.escape(canonical.encode(name)) + b":" + _shape(inner, text, depth + 1) for name, inner in value.items()
-        )
-        return rb"\{" + b",".join(members) + rb"\}"
-    if isinstance(value, list):
-        return rb"\[" + _items([_shape(inner, text, depth + 1) for inner in value]) + rb"\]"
-    if isinstance(value, str):
-        return text
-    if isinstance(value, bool):
-        return b"(?:true|false)"
-    if value is None:
-        return b"null"
-    if value < 0:
-        return _NEGATIVE
-    return _OTHER if value < 10**15 else _SIXTEEN
+def _compiled(place: "_Place", values: Sequence[dict[str, Json]], text: bytes) -> Match | None:
+    try:
+        for value in values:
+            place.admit(value, 0)
+    except _Unlike:
+        return None
+    expression = place.expression(text) + b"\n"
+    return re.compile(expression).fullmatch if len(expression) <= LONGEST_SHAPE else None
 
 
-def _items(shapes: list[bytes]) -> bytes:
-    """Items of one shape may be any number; of several, they must come as they came. No choice, so no going back."""
-    if not shapes or any(shape != shapes[0] for shape in shapes):
-        return b",".join(shapes)
-    return b"(?:" + shapes[0] + b"(?:," + shapes[0] + b")*+)?+"
+class _Place:
+    """What was seen at one place of records: any of text, numbers, words, one object, one array."""
+
+    __slots__ = ("always", "items", "members", "number", "text", "word")
+
+    def __init__(self) -> None:
+        self.text = self.number = self.word = False
+        self.members: dict[str, _Place] | None = None
+        self.always: set[str] = set()
+        """Names of the members that no object lacked."""
+        self.items: _Place | None = None
+
+    def admit(self, value: Json, depth: int) -> None:
+        """Take the shape of a value in. Raises _Unlike where it is too deep."""
+        if depth > _DEEPEST:
+            raise _Unlike
+        if isinstance(value, str):
+            self.text = True
+        elif value is None or isinstance(value, bool):
+            self.word = True
+        elif isinstance(value, int):
+            self.number = True
+        elif isinstance(value, list):
+            self.items = self.items or _Place()
+            for inner in value:
+                self.items.admit(inner, depth + 1)
+        else:
+            if self.members is None:
+                self.members, self.always = {}, set(value)
+            self.always &= value.keys()
+            for name, inner in value.items():
+                self.members.setdefault(name, _Place()).admit(inner, depth + 1)
+
+    def expression(self, text: bytes) -> bytes:
+        """What matches here; empty where nothing was seen. Alternatives differ in their first byte: no going back."""
+        found = [
+            expression for seen, expression in ((self.text, text), (self.number, _NUMBER), (self.word, _WORD)) if seen
+        ]
+        if self.members is not None:
+            found.append(rb"\{" + self._in_order(self.members, text) + rb"\}")
+        if self.items is not None:
+            found.append(rb"\[" + _repeated(self.items.expression(text)) + rb"\]")
+        return found[0] if len(found) == 1 else b"(?:" + b"|".join(found) + b")" if found else b""
+
+    def _in_order(self, members: Mapping[str, "_Place"], text: bytes) -> bytes:
+        """Members in canonical order, the ones not always there optional; a comma between two, however many are there."""
+        written = [
+            (name in self.always, re.escape(canonical.encode(name)) + b":" + members[name].expression(text))
+            for name in sorted(members)
+        ]
+        last = max((position for position, (always, _) in enumerate(written) if always), default=-1)
+        if last < 0:
+            return b"".join(b"(?:" + member + rb'(?:,(?=")|(?=\})))?+' for _, member in written)
+        before = b"".join(member + b"," if always else b"(?:" + member + b",)?+" for always, member in written[:last])
+        after = b"".join(b"(?:," + member + b")?+" for _, member in written[last + 1 :])
+        return before + written[last][1] + after
+
+
+def _repeated(item: bytes) -> bytes:
+    """Any number of items. A long expression stands once, so that nested arrays do not double it at each depth."""
+    if not item:
+        return b""
+    if len(item) <= _SHORT:
+        return b"(?:" + item + b"(?:," + item + b")*+)?+"
+    return b"(?:" + item + rb"(?:,(?!\])|(?=\])))*+"

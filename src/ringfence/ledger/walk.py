@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
@@ -201,8 +201,8 @@ def _is_text(text: bytes) -> bool:
     return True
 
 
-def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> Json:
-    """Decode and encode again; returns the last value. Raises Fault at the first that is written in another way."""
+def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> list[Json]:
+    """Decode and encode again; returns the values. Raises Fault at the first that is written in another way."""
     text = b"".join(line for _, line in numbered)
     try:
         values = _decode_lines(text)
@@ -211,14 +211,14 @@ def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> Json:
                 canonical.admit_keys(values)
             for value in values:
                 _admit_members(value)
-            return cast("Json", values[-1]) if values else None
+            return values
     except (_FloatFound, LedgerError, msgspec.MsgspecError, UnicodeError, TypeError, AttributeError, RecursionError):
         pass  # one of them is at fault; the slow path below says which
-    found: Json = None
+    found: list[Json] = []
     for seq, line in numbered:
         try:
-            found = canonical.decode(line[:-1])
-            _admit_members(found)
+            found.append(canonical.decode(line[:-1]))
+            _admit_members(found[-1])
         except (LedgerError, RecursionError, _FloatFound) as error:
             raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record is not in canonical form") from error
     return found
