@@ -209,6 +209,38 @@ def test_random_damage_of_members_that_may_lack_leaves_recognised_only_what_is_c
     assert recognised > 100
 
 
+@pytest.mark.parametrize("size", [1, 40], ids=["short", "long"])
+def test_any_number_of_items_with_one_comma_between_two(size):
+    item = {f"name-{number:02d}": "x" for number in range(size)}
+    shapes = Shapes()
+    shapes.learn([{"body": {"many": [[item]]}}])
+    one = canonical.encode(item)
+
+    def seen(many: bytes) -> bool:
+        return known(shapes, b'{"body":{"many":%s}}\n' % many)
+
+    for many in (b"[]", b"[[]]", b"[[],[]]", b"[[%s]]" % one, b"[[%s,%s,%s],[],[%s]]" % (one, one, one, one)):
+        assert seen(many)
+    for wrong in (
+        b"[[%s,]]",
+        b"[[,%s]]",
+        b"[[%s],]",
+        b"[,[%s]]",
+        b"[[%s,,%%s]]",
+        b"[[%s%%s]]",
+        b"[[%s]",
+        b"[[%s]]]",
+        b"[%s]",
+    ):
+        assert not seen((wrong % one).replace(b"%s", one)), wrong
+
+
+def test_what_is_no_object_is_not_learned():
+    shapes = Shapes()
+    shapes.learn([["x"], "x"])
+    assert shapes.unknown([(0, b'["x"]\n')])
+
+
 def test_a_shape_that_grows_too_long_is_begun_anew_with_what_came_last():
     shapes = Shapes()
     values = [{"kind": "k", **{f"member-{number}-{n}": "x" for n in range(100)}} for number in range(5)]
