@@ -70,8 +70,13 @@ class Groups:
             self._set("pids", "pids.max", limits["processes"])
 
     def doors(self) -> list[str]:
-        """Files to which a process writes ``0`` to put itself, and all it will ever start, under the limits."""
-        return [f"{folder}/cgroup.procs" for folder in sorted(self._joined())]
+        """Files to which a process of one thread writes ``0`` to put itself, and all it will ever start, under the limits.
+
+        In v1 the list of threads: one that moves itself waits for nobody. Moving a whole process holds up every fork, exec
+        and exit of the host until the kernel has asked all its processors, which is 10 ms at times.
+        """
+        name = "tasks" if self.kind == "cgroup v1" else "cgroup.procs"
+        return [f"{folder}/{name}" for folder in sorted(self._joined())]
 
     def _joined(self) -> set[str]:
         """Folders joined at the start; the freezer of v1 is joined when it is needed, which most boxes never do."""

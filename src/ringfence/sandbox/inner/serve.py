@@ -82,7 +82,7 @@ class Launcher:
                     answerer=self.answerer,
                     closer=self.closer,
                     gone=self.wards.discard,
-                    on_start=self._refill,
+                    refill=self._refill,
                     on_root=self._guess,
                 )
             )
@@ -102,7 +102,7 @@ class Launcher:
         return Spare(self.hierarchies, self.decoys.descriptor, kind, None)
 
     def _refill(self) -> None:
-        """Begin the next box, when the last one no longer needs the processor for its start."""
+        """Begin the next box, when the last one no longer needs the processor for its start. Once is enough."""
         if self.spare is None:
             try:
                 spare = Spare(self.hierarchies, self.decoys.descriptor, self.kind, self.folders)

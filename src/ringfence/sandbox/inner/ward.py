@@ -26,6 +26,8 @@ POLL_SECONDS = 0.025
 """Between two looks at the disk (one statvfs): a page cache takes gigabytes a second."""
 GROUPS_EVERY = 2
 """Every which look also asks the control groups, or where there are none, the tree's memory."""
+REFILL_SECONDS = 0.02
+"""After a command's start, or at its end if that is sooner, the next box is begun: not while the command itself starts."""
 MANY_SOCKETS = 64
 LENGTH = struct.Struct("=I")
 
@@ -45,7 +47,7 @@ class Ward:
         answerer: Answerer,
         closer: Closer,
         gone: Callable[["Ward"], None],
-        on_start: Callable[[], None],
+        refill: Callable[[], None],
         on_root: Callable[[list[Entry]], None],
     ) -> None:
         self.loop, self.order, self.gone = loop, order, gone
@@ -55,7 +57,7 @@ class Ward:
         self.record = Record()
         self.calls: Calls | None = None
         self.decoys, self.answerer, self.closer = decoys, answerer, closer
-        self.on_start, self.on_root = on_start, on_root
+        self.refill, self.on_root = refill, on_root
         self.refusals: Refusals | None = None
         self.hidden = spare.answered
         self.unseen = ""
@@ -155,7 +157,7 @@ class Ward:
                 if self.terminal is not None:
                     self.terminal.input.begin()  # a key typed earlier would be the signal of a group that has ended
                 self._arm()
-                self.loop.after(0, self.on_start)
+                self.loop.after(REFILL_SECONDS, self.refill)
             case "failed":
                 self.failure = (message[1], message[2])
             case "stopped":
@@ -377,6 +379,7 @@ class Ward:
         os.close(self.pidfd)
         self.loop.forget(self.channel)
         os.close(self.channel)
+        self.loop.after(0, self.refill)
         self.gone(self)
 
     def _report(self) -> None:

@@ -1,0 +1,51 @@
+"""How a box comes into its control groups, and when the next one is begun."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ringfence.sandbox.inner.groups import POLLING, PREFIX, Groups, mechanism
+
+
+@pytest.mark.parametrize(("kind", "door"), [("cgroup v1", "tasks"), ("cgroup v2", "cgroup.procs")])
+def test_a_box_goes_into_its_groups_by_the_door_that_holds_up_nobody(tmp_path, kind, door):
+    groups = Groups(kind, {name: f"{tmp_path}/{name}" for name in ("memory", "pids", "freezer")})
+    assert groups.doors() == [f"{tmp_path}/memory/{door}", f"{tmp_path}/pids/{door}"]
+
+
+@pytest.mark.needs_userns
+def test_all_of_a_box_is_in_its_groups(bench):
+    if mechanism() == POLLING:
+        pytest.skip("no groups to be had here: limits are polled")
+    running = bench.begin(bench.plan("/bin/sh", "-c", "sleep 5 & wait"))
+    wait_for(lambda: len(running.box.pids()) == 3)
+    for pid in running.box.pids():
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        assert any(PREFIX in line for line in lines if "pids" in line or line.startswith("0:")), (pid, lines)
+    running.box.kill("enough")
+    running.finish()
+
+
+def children(pid):
+    return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def wait_for(condition, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.needs_userns
+def test_the_next_box_is_begun_while_a_long_command_runs_and_after_a_short_one(bench):
+    bench.run("/usr/bin/true")
+    wait_for(lambda: len(children(bench.launcher.pid)) == 3)  # two helpers and the next box
+    waiting = children(bench.launcher.pid)
+    running = bench.begin(bench.plan("/usr/bin/sleep", "5"))
+    wait_for(lambda: len(children(bench.launcher.pid)) == 4)
+    assert waiting < children(bench.launcher.pid), "the one that was begun took the order, and another was begun"
+    running.box.kill("enough")
+    running.finish()
+    wait_for(lambda: len(children(bench.launcher.pid)) == 3)
