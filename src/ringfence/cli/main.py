@@ -4,8 +4,6 @@ A subcommand is one module in this package with ``configure(parser)`` and ``run(
 added to COMMANDS below with one line of help. Modules are imported only when asked for.
 """
 
-from __future__ import annotations
-
 import sys
 
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, RingfenceError
@@ -83,7 +81,7 @@ def exit_code(error: RingfenceError) -> int:
     return FAULT
 
 
-def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
     """The parser; with ``only``, just that subcommand's module is imported (completion and docs want all)."""
     import argparse
 
@@ -113,13 +111,16 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _run(words: list[str], test_root: str | None) -> int:
-    """The hot path: a command is parsed by hand and reaches the supervisor with few imports."""
+    """The hot path: a command is parsed by hand and reaches the supervisor with few imports, and nothing to collect."""
+    import gc
+
+    gc.disable()
     from ringfence.cli import run
 
     return run.main(words, user_paths(test_root))
 
 
-def _module(name: str) -> ModuleType:
+def _module(name: str) -> "ModuleType":
     import importlib
 
     return importlib.import_module(f"ringfence.cli.{name}")

@@ -1,13 +1,13 @@
 """The socket protocol: frames of a 4-byte big-endian length and JSON, descriptors beside the first frame.
 
 The thin client imports this file on the way to every command, so it takes the C modules below ``socket`` and ``json``:
-those two alone (with enum, re and selectors behind them) would double the client's start. What a frame may hold is
-checked by the supervisor (``requests.py``); here only its shape: a JSON object of at most ``MAX_FRAME`` bytes.
+those two alone (with enum, re and selectors behind them) would double the client's start; ``struct`` is a library of its
+own to load. What a frame may hold is checked by the supervisor (``requests.py``); here only its shape: a JSON object of at most ``MAX_FRAME`` bytes.
 """
 
 import _socket
 import os
-from _struct import calcsize, pack, unpack
+import sys
 
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import jsontext
@@ -16,6 +16,8 @@ MAX_FRAME = 16 * 1024 * 1024
 """Bytes of one frame: room for a command line of 1 MiB in its worst JSON escaping, and no more."""
 MAX_DESCRIPTORS = 4
 VERSION = 2
+_INT = 4
+"""Bytes of a C ``int``, on every machine this package knows."""
 TAKEN = b'{"event":"taken"}'
 """First frame of the supervisor's side: the request was read whole and is judged from now on. A connection that ends
 without it has done nothing, so the request may be given to the next supervisor; after it, never again."""
@@ -36,8 +38,8 @@ def send_bytes(connection: _socket.socket, body: bytes, descriptors: tuple[int, 
         raise ProtocolError("frame-too-long", f"a message of {len(body)} bytes is over the limit of {MAX_FRAME}")
     frame = len(body).to_bytes(4, "big") + body
     if descriptors:
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, pack(f"{len(descriptors)}i", *descriptors))]
-        sent = connection.sendmsg([frame], rights)
+        numbers = b"".join([number.to_bytes(_INT, sys.byteorder) for number in descriptors])
+        sent = connection.sendmsg([frame], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
         frame = frame[sent:]
     if frame:
         connection.sendall(frame)
@@ -96,12 +98,11 @@ class Reader:
         return joined[:count]
 
     def _chunk(self) -> bytes:
-        space = _socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
+        space = _socket.CMSG_SPACE(MAX_DESCRIPTORS * _INT)
         data, ancillary, flags, _ = self._connection.recvmsg(65536, space, _socket.MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                count = len(payload) // calcsize("i")
-                self.descriptors.extend(unpack(f"{count}i", payload[: count * calcsize("i")]))
+                self.descriptors.extend(_ints(payload))
         if flags & _socket.MSG_CTRUNC or len(self.descriptors) > MAX_DESCRIPTORS:
             self.close_descriptors()
             raise ProtocolError("bad-frame", f"more than {MAX_DESCRIPTORS} descriptors came with a message")
@@ -121,6 +122,10 @@ def decode(body: bytes) -> dict[str, object]:
 
 def peer(connection: _socket.socket) -> tuple[int, int, int]:
     """pid, uid and gid of the other side, as the kernel says."""
-    raw = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, calcsize("3i"))
-    pid, uid, gid = unpack("3i", raw)
+    pid, uid, gid = _ints(connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * _INT))
     return pid, uid, gid
+
+
+def _ints(data: bytes) -> list[int]:
+    """The whole C ints in these bytes. A group id beyond 2**31 (such as -1, which means none) stays an unsigned one."""
+    return [int.from_bytes(data[at : at + _INT], sys.byteorder) for at in range(0, len(data) - _INT + 1, _INT)]
