@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.supervisor import protocol, requests
+from ringfence.supervisor import protocol, requests, server
 
 
 @pytest.fixture
@@ -124,3 +124,22 @@ def test_every_verb_parses_with_what_it_needs():
 def test_deep_nesting_is_a_fault():
     with pytest.raises(protocol.ProtocolError):
         protocol.decode(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+
+
+def test_the_other_side_is_who_the_kernel_says(pair):
+    assert protocol.peer(pair[0]) == (os.getpid(), os.getuid(), os.getgid())
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_an_answer_is_read_as_it_was_meant_whatever_is_in_it(value):
+    assert protocol.decode(server._encoded({"value": value})) == {"value": value}
+
+
+def test_names_that_are_not_utf_8_and_large_numbers_are_answered_too():
+    value = {"path": os.fsdecode(b"\xff"), "count": 1 << 70}
+    assert protocol.decode(server._encoded(value)) == value

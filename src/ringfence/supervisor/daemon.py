@@ -4,6 +4,7 @@ Order matters. The launcher is forked before anything is loaded or threaded; the
 left is finished before the first client is heard; the socket appears last.
 """
 
+import gc
 import os
 import resource
 import signal
@@ -103,6 +104,7 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
     try:
         listener.listen(BACKLOG)
         _tell(ready, b"ready\n")
+        gc.freeze()  # what is loaded by now stays: a full collection would hold up a command for 30 ms to look through it
         server.serve(listener, idle_seconds=IDLE_SECONDS)
     finally:
         # The door first: clients that come now find no socket and wait for the lock, not for an answer.

@@ -12,10 +12,12 @@ import threading
 import time
 import traceback
 
+import msgspec
+
 from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import HostReport
-from ringfence.supervisor import protocol, requests
+from ringfence.supervisor import jsontext, protocol, requests
 from ringfence.supervisor.caller import Caller
 from ringfence.supervisor.office import Office
 from ringfence.supervisor.paths import Paths
@@ -112,7 +114,7 @@ class Server:
             caller = Caller.of(connection, reader)
             reply = self._answer(requests.parse(body), caller)
             if reply is not None:
-                protocol.send(connection, reply)
+                protocol.send_bytes(connection, _encoded(reply))
         except RingfenceError as error:
             _say(connection, error)
         except OSError:
@@ -156,6 +158,14 @@ class Server:
         if self._ended or self._stopping.is_set():
             return True
         return bool(self._launcher and select.select(self._launcher, [], [], 0)[0])
+
+
+def _encoded(reply: dict[str, object]) -> bytes:
+    """As JSON; what the fast encoder does not take (a name that is not UTF-8, a number beyond 64 bits) the other one does."""
+    try:
+        return msgspec.json.encode(reply)
+    except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError):
+        return jsontext.encode(reply).encode("ascii")
 
 
 def _say(connection: socket.socket, error: RingfenceError) -> None:
