@@ -5,6 +5,7 @@ import select
 import time
 from collections.abc import Callable
 
+Timer = tuple[float, int, Callable[[], None]]
 READ, WRITE, HANGUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
 
 
@@ -14,7 +15,7 @@ class Loop:
     def __init__(self) -> None:
         self._poll = select.epoll()
         self._handlers: dict[int, Callable[[int], None]] = {}
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._timers: list[Timer] = []
         self._count = 0
         self.running = True
 
@@ -35,10 +36,18 @@ class Loop:
         if self._handlers.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
 
-    def after(self, seconds: float, handler: Callable[[], None]) -> None:
-        """Call once, that much later."""
+    def after(self, seconds: float, handler: Callable[[], None]) -> Timer:
+        """Call once, that much later, unless it is given to ``cancel`` before."""
         self._count += 1
-        heapq.heappush(self._timers, (time.monotonic() + seconds, self._count, handler))
+        timer = (time.monotonic() + seconds, self._count, handler)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    def cancel(self, timer: Timer) -> None:
+        """Call it no more, and keep nothing of it; nothing happens if it was called already."""
+        if timer in self._timers:
+            self._timers.remove(timer)
+            heapq.heapify(self._timers)
 
     def run(self) -> None:
         """Until ``running`` is false."""

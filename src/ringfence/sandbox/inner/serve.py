@@ -35,6 +35,7 @@ class Launcher:
         self.answerer, self.closer = Answerer(), Closer()
         self.loop = Loop()
         self.wards: set[Ward] = set()
+        self.ended = False
         self.maps: dict[tuple[int, int, int, int], int] = {}
         self.hierarchies = Hierarchies()
         self.hierarchies.sweep()
@@ -81,13 +82,17 @@ class Launcher:
                     decoys=self.decoys,
                     answerer=self.answerer,
                     closer=self.closer,
-                    gone=self.wards.discard,
+                    gone=self._gone,
                     refill=self._refill,
                     on_root=self._guess,
                 )
             )
         except OSError as fault:
             _refuse(channel, fault)
+
+    def _gone(self, ward: Ward) -> None:
+        self.wards.discard(ward)
+        self.ended = True
 
     def _take_spare(self, kind: Kind) -> Spare:
         """The one that waits, if it is of the right kind and still alive; else a new one."""
@@ -103,6 +108,9 @@ class Launcher:
 
     def _refill(self) -> None:
         """Begin the next box, when the last one no longer needs the processor for its start. Once is enough."""
+        if self.ended:
+            self.ended = False
+            gc.collect()  # what a box left holds itself in cycles; what was loaded before is frozen and not looked at
         if self.spare is None:
             try:
                 spare = Spare(self.hierarchies, self.decoys.descriptor, self.kind, self.folders)

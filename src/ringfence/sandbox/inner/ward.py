@@ -12,7 +12,7 @@ from typing import Any
 from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.disk import DiskWatch
-from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
+from ringfence.sandbox.inner.loop import HANGUP, READ, Loop, Timer
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
 from ringfence.sandbox.inner.skeleton import Entry
@@ -72,6 +72,7 @@ class Ward:
         self.connected = False
         self.abi = 0
         self.paused_at = self.paused_for = 0.0
+        self.timers: dict[str, Timer] = {}
         self.begun = time.monotonic()
         self.groups = spare.groups
         self.looks = 0
@@ -101,7 +102,7 @@ class Ward:
         self.loop.watch(self.pidfd, READ, lambda _events: self._died())
         os.set_blocking(self.channel, False)
         self.loop.watch(self.channel, READ, self._obey)
-        self.loop.after(BUILD_SECONDS, self._late)
+        self._after("late", BUILD_SECONDS, self._late)
         if self.failure is not None:
             self._end_it()
         else:
@@ -198,8 +199,12 @@ class Ward:
     def _arm(self) -> None:
         runtime = self.order["limits"]["runtime"]
         if runtime:
-            self.loop.after(runtime / 1000, self._time_up)
-        self.loop.after(POLL_SECONDS, self._poll)
+            self._after("runtime", runtime / 1000, self._time_up)
+        self._after("poll", POLL_SECONDS, self._poll)
+
+    def _after(self, name: str, seconds: float, handler: Callable[[], None]) -> None:
+        """A timer that ends with the box: one of hours would keep all of it in memory for hours."""
+        self.timers[name] = self.loop.after(seconds, handler)
 
     def _time_up(self) -> None:
         """The run time is over, but for what was spent paused: a person's thinking is not the command's time."""
@@ -208,7 +213,7 @@ class Ward:
         if self.paused:
             self.paused_at = time.monotonic()
         if paused > 0.0 and not self.dead:
-            self.loop.after(paused, self._time_up)
+            self._after("runtime", paused, self._time_up)
         else:
             self.kill(f"runtime, {self.order['limits']['runtime']} ms")
 
@@ -221,7 +226,7 @@ class Ward:
             reached = f"disk, {self.order['limits']['disk'] // 1048576} MiB"
         if reached:
             self.kill(reached)
-        self.loop.after(POLL_SECONDS, self._poll)
+        self._after("poll", POLL_SECONDS, self._poll)
 
     def _late(self) -> None:
         if not self.started and not self.dead:
@@ -327,7 +332,7 @@ class Ward:
         self.duration = time.monotonic() - self.begun
         if self.output is not None:
             self.output.drain()
-            self.loop.after(FLUSH_SECONDS, self._flush_over)
+            self._after("flush", FLUSH_SECONDS, self._flush_over)
         else:
             for descriptor in self.streams:
                 os.close(descriptor)
@@ -379,6 +384,8 @@ class Ward:
         os.close(self.pidfd)
         self.loop.forget(self.channel)
         os.close(self.channel)
+        for timer in self.timers.values():
+            self.loop.cancel(timer)
         self.loop.after(0, self.refill)
         self.gone(self)
 
