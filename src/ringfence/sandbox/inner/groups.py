@@ -13,6 +13,7 @@ PREFIX = "ringfence."
 V1 = ("memory", "pids", "freezer", "cpuacct")
 NEEDED = ("memory", "pids")
 POLLING = "polling"
+CHUNK = 4096
 
 
 class Hierarchies:
@@ -366,11 +367,20 @@ def _memberships() -> list[tuple[str, str]]:
 
 
 def _text(path: str) -> str:
+    """What a small file of the kernel's holds; empty where it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    data = bytearray()
+    try:
+        while part := os.read(file, CHUNK):
+            data += part
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
+    return data.decode("utf-8", "replace")
 
 
 def _number(path: str) -> int:

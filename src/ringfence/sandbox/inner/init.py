@@ -15,7 +15,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from ringfence.sandbox.inner import kernel, landlock, network, seccomp
+from ringfence.sandbox.inner import kernel, landlock, network, reaper, seccomp
 from ringfence.sandbox.inner.root import Root
 from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.view import View, ViewError
@@ -305,8 +305,6 @@ def _enter(cwd: bytes) -> None:
 
 
 def _live(order: dict[str, Any], box: socket.socket) -> None:
-    from ringfence.sandbox.inner import reaper
-
     environment = dict(order["env"])
     try:
         child = reaper.start(order["argv"], environment, pty=order["pty"])

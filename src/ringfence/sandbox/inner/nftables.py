@@ -135,7 +135,7 @@ def batch(port: int | None) -> tuple[bytes, int]:
 
 def apply(port: int | None) -> None:
     """Put the rules in force in this namespace. Raises OSError where the kernel has no nf_tables or refuses."""
-    data, answers = batch(port)
+    data, answers = CLOSED if port is None else batch(port)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER) as end:
         end.settimeout(5)
         end.bind((0, 0))
@@ -171,3 +171,7 @@ def _rule(chain: str, expressions: list[Expression]) -> bytes:
 def _message(kind: int, attributes: list[tuple[int, Value]]) -> bytes:
     body = struct.pack(">BBH", INET, 0, 0) + b"".join(attribute(*pair) for pair in attributes)
     return message(SUBSYSTEM | kind, ACKNOWLEDGE | CREATE | APPEND, body)
+
+
+CLOSED = batch(None)
+"""Made once: every box without a network has the same."""

@@ -1,5 +1,6 @@
 """The life of PID 1 once the command runs: reap everything, obey the launcher, report the command's own end."""
 
+import _signal as plain_signal  # type: ignore[import-not-found]  # ``signal`` looks up an enum for each: more pages are touched
 import contextlib
 import errno
 import marshal
@@ -81,7 +82,7 @@ def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
     for stream in (0, 1, 2):
         os.close(stream)  # the command's pipes must end when the box does, not when this process does
     wake, poke = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    plain_signal.signal(plain_signal.SIGCHLD, _nothing)
     signal.set_wakeup_fd(poke, warn_on_full_buffer=False)
     poll = select.poll()
     poll.register(wake, select.POLLIN)
@@ -99,6 +100,10 @@ def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
                 _rename(order[7:], box, carriers)
             else:
                 _obey(order, child, stopped, pty=pty)
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    """The signal need only wake the loop."""
 
 
 def _rename(request: bytes, box: socket.socket, carriers: dict[int, int]) -> None:

@@ -10,7 +10,7 @@ import struct
 import sys
 from typing import Any
 
-from ringfence.sandbox.inner import idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
+from ringfence.sandbox.inner import dense, idmap, init, kernel, reaper, seccomp, terminal  # noqa: F401  loaded here so that no fork pays for it
 from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.groups import POLLING, Hierarchies
@@ -202,11 +202,13 @@ def main(arguments: list[str]) -> int:
     control.set_inheritable(False)
     launcher = Launcher(control)
     gc.collect()
+    filled = dense.fill()
     gc.freeze()
     gc.disable()
     control.send(b"ready")
     launcher.loop.run()
     launcher.close()
+    filled.clear()
     return 0
 
 
