@@ -3,8 +3,12 @@
 import queue
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
+
+BREATH = 0.005
+"""Seconds before the first piece: whoever gave it has an answer to send first, in the same interpreter."""
 
 
 class Later:
@@ -33,8 +37,16 @@ class Later:
             thread.join()
 
     def _live(self) -> None:
-        while (work := self._queue.get()) is not None:
+        while (work := self._next()) is not None:
             try:
                 work()
             except Exception:  # noqa: BLE001 - told in the log; nothing here decides anything
                 traceback.print_exc(file=sys.stderr)
+
+    def _next(self) -> Callable[[], None] | None:
+        if not self._queue.empty():
+            return self._queue.get()
+        work = self._queue.get()
+        if work is not None:
+            time.sleep(BREATH)
+        return work

@@ -9,7 +9,7 @@ import pytest
 from ringfence.model.box import ControlState
 from ringfence.sandbox.controls import HIDDEN_LOG
 from ringfence.sandbox.inner import root
-from ringfence.sandbox.inner.answerer import GONE, Answerer
+from ringfence.sandbox.inner.answerer import GONE, Answered, Answerer
 from ringfence.sandbox.inner.skeleton import FOLDER
 from ringfence.sandbox.inner.watch import Record
 from ringfence.sandbox.launcher import Launcher
@@ -34,7 +34,7 @@ def test_a_root_that_saw_nothing_is_told_as_that(answerer):
 
 
 def test_one_that_was_never_served_is_not_known(answerer):
-    assert answerer.end(4711, Record()) == GONE
+    assert Answered(answerer, 4711).end(Record()) == GONE
 
 
 def test_when_it_dies_its_boxes_say_so_and_the_next_ones_are_served(answerer):

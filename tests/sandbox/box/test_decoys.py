@@ -1,9 +1,14 @@
 """Decoys tell who opens them, and ordinary tools neither open them nor behave otherwise because of them."""
 
+import os
 import shutil
 
 import pytest
 
+from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.init import WATCHED
+from ringfence.sandbox.inner.loop import Loop
+from ringfence.sandbox.inner.watch import Decoys
 from ringfence.sandbox.plan import DECOYS, QUIET_DECOYS
 
 pytestmark = pytest.mark.needs_userns
@@ -46,3 +51,20 @@ def test_ordinary_tools_work_and_touch_no_decoy(bench, tool):
     assert ran.execution.exit == 0, ran.err
     assert b"decoy" not in ran.out + ran.err
     assert [o.detail for o in ran.execution.observations if o.kind == "decoy"] == []
+
+
+def test_a_decoy_that_is_gone_is_forgotten_without_being_told(tmp_path):
+    told = []
+    decoys = Decoys(Loop())
+    for name in ("gone", "there"):
+        (tmp_path / name).write_text("")
+    watches = [
+        (kernel.inotify_add_watch(decoys.descriptor, os.fsencode(tmp_path / name), WATCHED), "decoy", name)
+        for name in ("gone", "there")
+    ]
+    decoys.add(watches, lambda *what: told.append(what))
+    (tmp_path / "gone").unlink()
+    decoys.read()
+    assert [what[1] for what in decoys.watched.values()] == ["there"]
+    assert told == []
+    os.close(decoys.descriptor)

@@ -25,6 +25,7 @@ class Answered:
     def __init__(self, answerer: "Answerer", number: int) -> None:
         self.answerer, self.number, self.by = answerer, number, answerer.pid
         self.held: list[int] = []
+        self.asked = False
 
     def alive(self) -> bool:
         """Whether the process that answers for this root still does."""
@@ -35,9 +36,15 @@ class Answered:
         self.held = [processes, *mounts]
         self.answerer.tell(("hold", self.number), [processes])
 
+    def ask(self) -> None:
+        """The box has ended: have what was seen told, which ``end`` then takes."""
+        self.asked = self.answerer.tell(("end", self.number), [])
+
     def end(self, record: Record) -> str:
         """Add what was seen to the record; the box has ended. Gives why nothing is known, empty when all is."""
-        return self.answerer.end(self.number, record)
+        if not self.asked:
+            self.ask()
+        return self.answerer.end(self.number, record) if self.asked else GONE
 
     def left(self) -> list[int]:
         """What is still to be closed, for which the kernel may take its time."""
@@ -84,9 +91,7 @@ class Answerer:
         return True
 
     def end(self, number: int, record: Record) -> str:
-        """As ``Answered.end``."""
-        if not self.tell(("end", number), []):
-            return GONE
+        """As ``Answered.end``, of a box that was asked about."""
         while True:
             try:
                 data, papers, _flags, _from = socket.recv_fds(self.process.socket, 64, 1)

@@ -74,6 +74,8 @@ def main(
         os.umask(0)
         if mapped is not None:
             map_self(*mapped)
+        else:
+            _drop_bounding()  # again in the box's own user namespace, which begins with all of them
         for procs in groups:
             _write(procs, b"0")
         _leave_keyring()
@@ -204,7 +206,6 @@ def _become(uid: int, gid: int) -> None:
 
     In a namespace that bubblewrap made for us the uid is right already, and the groups cannot be changed.
     """
-    _drop_bounding()
     if os.geteuid() != uid:
         os.setgroups([])
         os.setresgid(gid, gid, gid)

@@ -317,6 +317,8 @@ class Ward:
         self.loop.forget(self.pidfd)
         self.dead = True
         self._drain_messages()
+        if self.hidden is not None:
+            self.hidden.ask()
         self.usage = os.wait4(self.pid, 0)[2]
         self.loop.forget(self.box.fileno())
         if self.input is not None:

@@ -39,6 +39,7 @@ NOTICE = struct.Struct("=QIIiIQ6Q")
 ANSWER = struct.Struct("=QqiI")
 TOUCHED = 0x1 | 0x20
 """IN_ACCESS and IN_OPEN."""
+IGNORED = 0x8000
 MANY_KINDS = 1000
 MANY_CHANGES = 250
 """So many kinds of attempted changes are kept, apart from all else: a flood of them takes no other record's place."""
@@ -277,6 +278,8 @@ class Decoys:
             if mask & TOUCHED and which in self.watched:
                 kind, name, touched = self.watched.pop(which)
                 touched(kind, name)
+            elif mask & IGNORED:
+                self.watched.pop(which, None)  # gone with its file system: nothing is left to let go of
 
     def remove(self, touched: Callable[[str, str], None]) -> None:
         """A box has ended: read what it did, then let go of its decoys."""
