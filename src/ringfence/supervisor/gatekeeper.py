@@ -100,7 +100,7 @@ class Gatekeeper:
     ) -> Passed:
         """Files first, then commits made in the box: a second box over the same layer bundles them for the gate."""
         decider, now, layer = Deciding(self._door, policy, context), self._door.now(), layer_of(plan)
-        files = tree.commit(layer, decider, only=only, now=now, approved=approved)
+        files = tree.commit(layer, decider, only=only, now=now, approved=approved, last=mission.one_call)
         history = None
         refs = only is None or any(path == "HEAD" or path.startswith("refs/") for path in only)
         wanted = tree.bundle_request(layer) if refs else None

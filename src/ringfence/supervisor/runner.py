@@ -212,7 +212,7 @@ class Runner:
             home_upper=self._home(job),
             umask=request.umask,
         )
-        return replace(plan, mounts=(*plan.mounts, *opening.mounts))
+        return replace(plan, mounts=(*plan.mounts, *opening.mounts)) if opening.mounts else plan
 
     def _home(self, job: Job) -> str:
         """The synthetic home that a named agent keeps between its missions; any other box gets one that ends with it."""

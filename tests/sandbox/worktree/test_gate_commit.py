@@ -256,3 +256,14 @@ def test_undo_leaves_what_a_person_changed_since(bench):
     assert report.conflicts == ("a.txt",)
     assert bench.read("a.txt") == "mine\n"
     assert bench.read("src/b.py") == "b\n"
+
+
+def test_the_last_gate_of_a_layer_writes_no_record_where_nothing_changed(bench):
+    record = f"{bench.tree._state}/missions/{bench.mission}/layer.state"
+    bench.box("true")
+    before = os.stat(record)
+    assert bench.commit(last=True).clean
+    assert os.stat(record).st_ino == before.st_ino
+    bench.box("echo changed > file.txt")
+    assert bench.commit(last=True).committed
+    assert os.stat(record).st_ino != before.st_ino

@@ -167,11 +167,13 @@ class Worktree:
         only: Iterable[str] | None = None,
         now: Micros,
         approved: Iterable[str] = (),
+        last: bool = False,
     ) -> GateReport:
         """Judge every change and apply the allowed ones; see ``GateReport``. The box must be dead or frozen.
 
         ``only`` limits the commit to these paths and what lies below them; ``approved`` names paths a person said yes
-        to, for which ASK counts as ALLOW. All that is applied is on disk when this returns.
+        to, for which ASK counts as ALLOW. All that is applied is on disk when this returns. ``last``: no box is to follow
+        over this layer, so where nothing changed no later mount needs to count anew, and the record stays as it is.
         """
         folder = os.path.dirname(layer.upper)
         with self.lock(), self._opened(layer) as (upper, lower):
@@ -208,7 +210,8 @@ class Worktree:
                 approved=frozenset(approved),
                 now=now,
             )
-            state.store(folder, record)
+            if changes or not last:
+                state.store(folder, record)  # replacing a file has the disk write the new one at once: 0.3 to 0.6 ms
             return report
 
     def bundle_request(self, layer: Layer) -> BundleRequest | None:
