@@ -134,7 +134,7 @@ class Calls:
         self.buffer = bytearray(NOTICE.size)
         with contextlib.suppress(OSError):  # older kernels only wake the caller a little later
             fcntl.ioctl(self.listener, SET_FLAGS, SYNC_WAKE_UP)
-        loop.watch(self.listener, READ, self._ready)
+        loop.watch_calls(self.listener, self._ready)
 
     def _ready(self, events: int) -> None:
         if events & READ:
