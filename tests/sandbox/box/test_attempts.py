@@ -62,6 +62,49 @@ def test_links_that_lead_out_are_followed_for_the_record(bench):
     }
 
 
+def test_a_folder_that_becomes_a_link_is_seen_however_often_it_was_none(bench):
+    ran = python(bench, """
+def write(path):
+    try: open(path, "w").close()
+    except OSError: pass
+for name in ("by-symlink", "by-rename", "by-link"):
+    os.mkdir(name)
+    for n in range(5): write(f"{name}/sub/x"); write(f"{name}/x"); os.unlink(f"{name}/x"); write(f"{name}/missing/x")
+    os.rename(name, name + "-away")
+os.symlink("/usr/lib", "by-symlink"); os.symlink("/usr/lib", "made"); os.rename("made", "by-rename")
+os.symlink("/usr/lib", "made"); os.link("made", "by-link", follow_symlinks=False)
+for name in ("by-symlink", "by-rename", "by-link"): write(f"{name}/x"); write(os.getcwd() + f"/{name}/y")
+for n in range(3): write("tree/sub/x"); write("plain")
+os.mkdir("other"); os.symlink("/usr/lib", "other/sub"); os.rename("other", "tree"); write("tree/sub/x")
+os.unlink("plain"); os.symlink("/usr/plain", "plain"); write("plain")
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    project = bench.layer.target
+    assert attempts(ran) == dict.fromkeys([
+        *(f"open for writing /usr/lib/{name} through {project}/by-{how}/{name}"
+          for how in ("symlink", "rename", "link") for name in "xy"),
+        f"open for writing /usr/lib/x through {project}/tree/sub/x",
+        f"open for writing /usr/plain through {project}/plain",
+    ], 1)  # fmt: skip
+
+
+def test_a_process_that_becomes_another_program_is_read_anew(bench):
+    ran = python(bench, """
+def refuse(word):
+    for n in range(4):
+        try: os.unlink(f"/usr/{word}{n}")
+        except OSError: pass
+        open("kept", "w").close(); os.unlink("kept")
+child = os.fork()
+if child == 0:
+    refuse("child"); os.execv("/bin/sh", ["sh", "-c", "for n in 0 1 2 3; do true > /usr/program$n; true > kept; done"])
+os.waitpid(child, 0); refuse("parent")
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    verbs = {"child": "remove", "parent": "remove", "program": "open for writing"}
+    assert attempts(ran) == {f"{verb} /usr/{word}{n}": 1 for word, verb in verbs.items() for n in range(4)}
+
+
 def test_names_that_hide_something_are_seen(bench):
     ran = bench.sh("echo x > .env; mv .env other; echo x > plain.env")
     project = bench.layer.target

@@ -57,6 +57,18 @@ def test_what_may_be_changed(path, may):
     assert PLACES.may_change(path) is may
 
 
+def test_what_nobody_else_can_change():
+    steps = [
+        ("overlay", b"/home/u/p", [b"/l"], b"/u", b"/w"),
+        ("tmpfs", b"/tmp", 0o700, 1),
+        ("rw", b"/home/u/p/given", b"/g"),
+    ]
+    places = Places(ORDER | {"steps": steps}, ())
+    assert [path for path in (
+        b"/home/u/p/a", b"/tmp/a", b"/home/u/p/given", b"/home/u/p/given/a", b"/home/u/p/givens", b"/home/agent/a", b"/home/u/p",
+    ) if places.own(path)] == [b"/home/u/p/a", b"/tmp/a", b"/home/u/p/givens"]  # fmt: skip
+
+
 def test_hidden_names_and_for_a_rename_the_folders_above_them():
     assert PLACES.hides(b"/home/u/p/.env", "remove")
     assert not PLACES.hides(b"/home/u/p/.env.d", "remove")

@@ -7,15 +7,20 @@ is opened but places (``O_PATH``), from the box's own root and never through a l
 import ctypes
 import errno
 import os
+import re
 import stat
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.callers import SLASH, WORKING_FOLDER, Callers
 from ringfence.sandbox.inner.changes import (
+    AT_SYMLINK_NOFOLLOW,
+    CHANGES,
     INNER_ATTRIBUTES,
     NOFOLLOW,
+    O_TMPFILE,
     OWN_DESCRIPTOR,
     WRITE_INTENT,
     Change,
@@ -27,13 +32,17 @@ from ringfence.sandbox.inner.changes import (
     shown,
     unnamed,
 )
-from ringfence.sandbox.inner.seccomp import CHANGING
+from ringfence.sandbox.inner.seccomp import CHANGING, ONLY_NEW, OPENING
 from ringfence.sandbox.inner.view import DEVICES
 
 REFUSED, HIDDEN = "refused-write", "hidden-write"
 KINDS = frozenset({REFUSED, HIDDEN})
-WORKING_FOLDER = -100 & 0xFFFFFFFF
-PAGE, FIRST_LOOK, LONGEST = 4096, 256, 4096
+CHANGES_BY_NUMBER = (
+    {number: CHANGES[name] for name, number in CHANGING[kernel.MACHINE].items()}
+    | {number: CHANGES[name] for name, (number, _flags) in OPENING[kernel.MACHINE].items()}
+    if kernel.NUMBERS
+    else {}
+)
 OPENAT2 = CHANGING[kernel.MACHINE]["openat2"] if kernel.NUMBERS else -1
 NO_FOLLOW = NOFOLLOW.get(kernel.MACHINE, 0)
 PLACE = os.O_PATH | os.O_CLOEXEC
@@ -42,82 +51,109 @@ AS_WRITTEN = tuple(
     struct.pack("=QQQ", PLACE | last, 0, RULES | kernel.RESOLVE_NO_SYMLINKS) for last in (os.O_NOFOLLOW, 0)
 )
 """``struct open_how`` for a path in which no link stands; the second one also not in the last place."""
-VECTORS = struct.Struct("=QQQQ")
-"""Two ``struct iovec``: ours and theirs."""
 AS_IT_LEADS = struct.pack("=QQQ", PLACE | os.O_NOFOLLOW, 0, RULES)
 
 HOW_SIZE = 24
+PLACING = frozenset({"rename", "symlink", "link"})
+"""What can put a link where none was."""
+MANY_PATHS = 1024
+ODD = re.compile(rb"/\.{0,2}(?:/|\Z)")
+"""A part that is empty, ``.`` or ``..``, so that the letters are not the whole truth."""
+ORDINARY = {
+    number: (
+        -1 if change.paths[0][0] is None else change.paths[0][0],
+        change.paths[0][1],
+        change.flags,
+        change.follows,
+        change.words == "open for writing",
+    )
+    for number, change in CHANGES_BY_NUMBER.items()
+    if len(change.paths) == 1 and change.attribute < 0 and change.words not in PLACING and number != OPENAT2
+}
+"""Register of the folder or -1, of the path, of the flags or -1; whether a link in the last place is followed; opens."""
 
 Taken = tuple[Change, int, list[tuple[bytes, bytes]], bool, bytes]
-
-
-class Memory:
-    """Reads the memory of a process that waits for an answer. Hostile addresses give nothing."""
-
-    def __init__(self) -> None:
-        self.buffer = bytearray(LONGEST)
-        self.view = memoryview(self.buffer)
-        self.vectors = bytearray(VECTORS.size)
-        self.into = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer))
-        self.near = ctypes.addressof(ctypes.c_char.from_buffer(self.vectors))
-        self.far = self.near + VECTORS.size // 2
-
-    def _read(self, pid: int, address: int, length: int) -> int:
-        """How many bytes came, at most to the end of the address's page, behind which nothing may be mapped."""
-        length = min(length, PAGE - address % PAGE)
-        VECTORS.pack_into(self.vectors, 0, self.into, length, address, length)
-        return kernel.read_other(pid, self.near, 1, self.far, 1, 0)
-
-    def text(self, pid: int, address: int) -> bytes | None:
-        """The bytes up to the first zero; None if they cannot be read, or are more than a path may have."""
-        count = self._read(pid, address, FIRST_LOOK)
-        end = self.buffer.find(0, 0, max(count, 0))
-        if end >= 0:
-            return bytes(self.view[:end])
-        whole = b""
-        while count > 0 and len(whole) < LONGEST:
-            whole += self.view[:count]
-            count = self._read(pid, address + len(whole), LONGEST)
-            end = self.buffer.find(0, 0, max(count, 0))
-            if end >= 0:
-                whole += self.view[:end]
-                return whole if len(whole) < LONGEST else None
-        return None
-
-    def word(self, pid: int, address: int) -> int:
-        """Eight bytes as a number; 0 if they cannot be read."""
-        data = b""
-        while len(data) < 8:
-            count = self._read(pid, address + len(data), 8 - len(data))
-            if count <= 0:
-                return 0
-            data += self.view[:count]
-        return int(struct.unpack("=Q", data)[0])
 
 
 class Attempts:
     """What one box tries to change outside of what it may."""
 
-    def __init__(self, order: dict[str, Any], root: int, memory: Memory) -> None:
-        self.places, self.root, self.memory = Places(order, DEVICES), root, memory
+    def __init__(self, order: dict[str, Any], root: int, callers: Callers) -> None:
+        self.places, self.root, self.callers = Places(order, DEVICES), root, callers
+        self.unlinked: set[bytes] = set()
+
+    def ordinary(self, number: int, pid: int, registers: Sequence[int]) -> bool:
+        """Whether the call surely is no attempt: one plain path inside, in which no link stands. The hot path of all.
+
+        What was seen to be free of links stays so, in a place that only this box can change, until it asks for a link or a
+        rename. (Threads that ask at the same time could have it otherwise; so they could by changing the path itself.)
+        """
+        call = ORDINARY.get(number)
+        if call is None:
+            return False
+        folder, place, flags, last, opens = call
+        if flags >= 0:
+            asked = registers[flags]
+            if not opens:
+                last = not asked & AT_SYMLINK_NOFOLLOW
+            elif asked & O_TMPFILE:
+                return False
+            else:
+                last = not (asked & NO_FOLLOW or asked & ONLY_NEW == ONLY_NEW)
+        start = WORKING_FOLDER if folder < 0 else registers[folder] & 0xFFFFFFFF
+        path, base = self.callers.path(pid, registers[place], start)
+        if not path:
+            return False
+        places = self.places
+        if base:
+            whole = base + b"/" + path
+        elif path in places.devices:
+            return True
+        else:
+            whole = path
+        if (b"/." in whole or b"//" in whole or whole[-1] == SLASH) and ODD.search(whole):
+            return False
+        if not whole.startswith(places.writable) or whole.startswith(places.closed) or whole in places.hidden:
+            return False
+        if not last:
+            if base and b"/" not in path:
+                return True  # the kernel names the folder without links
+            whole = whole[: whole.rindex(b"/")]
+        return whole in self.unlinked or self._unlinked(whole)
+
+    def _unlinked(self, path: bytes) -> bool:
+        """Whether no link stands in the path, which need not be there; remembered where nobody else could make one."""
+        if not self._as_written(path, last=True):
+            return False
+        if self.places.own(path):
+            if len(self.unlinked) >= MANY_PATHS:
+                self.unlinked.clear()
+            self.unlinked.add(path)
+        return True
+
+    def links_may_appear(self) -> None:
+        """Something is about to be placed that could be a link: look anew."""
+        self.unlinked.clear()
 
     def take(self, change: Change, number: int, pid: int, registers: Sequence[int]) -> Taken | None:
         """What the caller asks for, read from it; None for a call that cannot be an attempt."""
+        if change.words in PLACING:
+            self.links_may_appear()
         attribute = b""
         if change.attribute >= 0:
-            attribute = self.memory.text(pid, registers[change.attribute]) or b""
+            attribute = self.callers.text(pid, registers[change.attribute]) or b""
         last = follows(change, registers, NO_FOLLOW)
         if number == OPENAT2:
-            flags = self.memory.word(pid, registers[2])
+            flags = self.callers.word(pid, registers[2])
             if not flags & WRITE_INTENT:
                 return None
             last = not flags & NO_FOLLOW
         paths, plain = [], not attribute and not last and change.words != "rename"
         for folder, place in change.paths:
-            path = self.memory.text(pid, registers[place])
+            start = WORKING_FOLDER if folder is None else registers[folder] & 0xFFFFFFFF
+            path, base = self.callers.path(pid, registers[place], start)
             if not path:
                 return None  # the kernel will say so too
-            base = b"" if path.startswith(b"/") else self._base(pid, folder, registers)
             whole = joined(base, path + b"/(unnamed)" if unnamed(change, registers) else path)
             # The kernel names the folder without links, so where only a name is added there is none to look for.
             plain = plain and base != b"" and b"/" not in path and self.places.plain(normal(whole), change.words)
@@ -163,19 +199,10 @@ class Attempts:
             return f"{shown(self.places.folded(led))} through {shown(whole)}"
         return shown(self.places.folded(led or given))
 
-    def _base(self, pid: int, folder: int | None, registers: Sequence[int]) -> bytes:
-        """The folder from which a path is meant, as the box names it; empty where it is none."""
-        number = WORKING_FOLDER if folder is None else registers[folder] & 0xFFFFFFFF
-        try:
-            base = os.readlink(b"/proc/%d/cwd" % pid if number == WORKING_FOLDER else b"/proc/%d/fd/%d" % (pid, number))
-        except OSError:
-            return b""
-        return base if base.startswith(b"/") else b""
-
     def _place(self, change: Change, pid: int, path: bytes, last: bool) -> tuple[str, bytes]:
         """The kind of attempt, empty for none, and where the path leads in truth, empty for nowhere else."""
         places, named = self.places, normal(path)
-        if places.may_change(named) and (named in places.devices or self._as_written(path, last)):
+        if places.may_change(named) and (named in places.devices or self._as_written(path, last=last)):
             return (HIDDEN if places.hides(named, change.words) else ""), b""
         led = real(path, last=last, read_link=self._read_link)
         descriptor = OWN_DESCRIPTOR.fullmatch(led)
@@ -192,7 +219,7 @@ class Attempts:
             return "", b""  # "it exists" is no refusal, and `mkdir -p` asks for every folder on the way
         return REFUSED, led
 
-    def _as_written(self, path: bytes, last: bool) -> bool:
+    def _as_written(self, path: bytes, *, last: bool) -> bool:
         """Whether no link stands in the path."""
         place = kernel.open_place(OPENAT2, self.root, path, AS_WRITTEN[last], HOW_SIZE)
         if place < 0:

@@ -129,6 +129,13 @@ class Places:
         self.overlays: tuple[bytes, ...] = tuple(
             step[1].rstrip(b"/") + b"/" for step in order["steps"] if step[0] == "overlay"
         )
+        self.alone: tuple[bytes, ...] = (
+            *self.overlays,
+            *(step[1].rstrip(b"/") + b"/" for step in order["steps"] if step[0] == "tmpfs"),
+        )
+        self.shared: tuple[bytes, ...] = tuple(
+            step[1].rstrip(b"/") + b"/" for step in order["steps"] if step[0] == "rw"
+        )
         trees = [step[1].rstrip(b"/") for step in order["steps"] if step[0] == "ro"]
         self.programs: tuple[bytes, ...] = tuple(tree for tree in trees if tree != b"/etc")
         self.closed: tuple[bytes, ...] = tuple(tree + b"/" for tree in trees if tree.startswith(self.writable))
@@ -142,6 +149,10 @@ class Places:
         if path.startswith(b"/dev/pts/"):
             return True
         return path.startswith(b"/proc/") and OWN_SETTINGS.fullmatch(path) is not None
+
+    def own(self, path: bytes) -> bool:
+        """Whether nobody but the box can change what stands there."""
+        return path.startswith(self.alone) and not (path + b"/").startswith(self.shared)
 
     def plain(self, path: bytes, words: str) -> bool:
         """Whether the path lies in a writable place, and the view hides nothing under it."""

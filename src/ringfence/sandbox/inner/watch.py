@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.attempts import CHANGES_BY_NUMBER, Attempts, Taken
 from ringfence.sandbox.inner.attempts import KINDS as CHANGE_KINDS
-from ringfence.sandbox.inner.attempts import Attempts, Memory, Taken
+from ringfence.sandbox.inner.callers import Callers
 from ringfence.sandbox.inner.carry import AS_ASKED
-from ringfence.sandbox.inner.changes import CHANGES, Change
+from ringfence.sandbox.inner.changes import Change
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.moves import Moves
 from ringfence.sandbox.inner.seccomp import (
@@ -27,7 +28,6 @@ from ringfence.sandbox.inner.seccomp import (
     JUDGED,
     NEW_NAMESPACES,
     NEW_TIME,
-    OPENING,
     REFUSED,
     TERMINAL_INJECTION,
 )
@@ -36,6 +36,7 @@ RECEIVE, SEND, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 SYNC_WAKE_UP = 1
 CONTINUE = 1
 NOTICE = struct.Struct("=QIIiIQ6Q")
+EMPTY = bytes(NOTICE.size)
 ANSWER = struct.Struct("=QqiI")
 TOUCHED = 0x1 | 0x20
 """IN_ACCESS and IN_OPEN."""
@@ -45,6 +46,7 @@ MANY_CHANGES = 250
 """So many kinds of attempted changes are kept, apart from all else: a flood of them takes no other record's place."""
 ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
+ARCHITECTURE = ARCHES.get(kernel.MACHINE)
 NAMES = (
     {number: name for table in (REFUSED, JUDGED) for name, number in table[kernel.MACHINE].items()} | {CLONE3: "clone3"}
     if kernel.NUMBERS
@@ -52,12 +54,6 @@ NAMES = (
 )
 RENAMEAT2 = CHANGING[kernel.MACHINE]["renameat2"] if kernel.NUMBERS else -1
 NOREPLACE, ALL_FLAGS = 1, 0xFFFFFFFF
-CHANGES_BY_NUMBER = (
-    {number: CHANGES[name] for name, number in CHANGING[kernel.MACHINE].items()}
-    | {number: CHANGES[name] for name, (number, _flags) in OPENING[kernel.MACHINE].items()}
-    if kernel.NUMBERS
-    else {}
-)
 FAMILIES = {
     1: "unix",
     2: "inet",
@@ -127,8 +123,8 @@ class Calls:
         self.loop, self.record = loop, record
         self.listener, root = descriptors
         self.first = list(order["argv"])
-        self.memory = Memory()
-        self.attempts = Attempts(order, root, self.memory)
+        self.callers = Callers()
+        self.attempts = Attempts(order, root, self.callers)
         self.init, ask = init
         self.moves = Moves(ask, self._moved) if ask is not None else None
         self.buffer = bytearray(NOTICE.size)
@@ -144,14 +140,14 @@ class Calls:
 
     def _one(self) -> None:
         buffer = self.buffer
-        buffer[:] = bytes(NOTICE.size)
+        buffer[:] = EMPTY
         try:
             fcntl.ioctl(self.listener, RECEIVE, buffer)
         except OSError:
             return  # the caller died meanwhile
         notice = NOTICE.unpack(buffer)
         identity, pid, number, arguments = notice[0], notice[1], notice[3], notice[6:]
-        if notice[4] != ARCHES[kernel.MACHINE]:
+        if notice[4] != ARCHITECTURE:
             # Numbers mean something else there: nothing is looked up, nothing let through, and the caller ends.
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -169,6 +165,7 @@ class Calls:
         if name in {"execve", "execveat"}:
             shift = name == "execveat"
             detail = self._exec(pid, arguments[shift], arguments[1 + shift])
+            self.callers.forget()
             self._answer(identity, 0, CONTINUE)
             self.record.add("exec", f"{detail} (parent {_parent(pid)})")
             return
@@ -177,8 +174,9 @@ class Calls:
         self.record.add("refused-syscall", describe(name, arguments))
 
     def _change(self, identity: int, pid: int, change: Change, number: int, arguments: tuple[int, ...]) -> None:
-        if pid == self.init:
-            self._answer(identity, 0, CONTINUE)  # what it was asked to do has been judged
+        # What init was asked to do has been judged.
+        if pid == self.init or self.attempts.ordinary(number, pid, arguments):
+            self._answer(identity, 0, CONTINUE)
             return
         taken = self.attempts.take(change, number, pid, arguments)
         found = None if taken is None else self.attempts.judge(taken)
@@ -197,6 +195,7 @@ class Calls:
 
     def renamed(self, identity: int, error: int) -> None:
         """Init has done what ``_move`` handed over."""
+        self.attempts.links_may_appear()
         if self.moves is not None:
             self.moves.done(identity, error)
 
@@ -205,7 +204,7 @@ class Calls:
 
     def _clone3(self, identity: int, pid: int, arguments: tuple[int, ...]) -> None:
         """Its flags stand behind a pointer, where no filter sees them: "no such call" makes C libraries fall back to clone."""
-        flags = self.memory.word(pid, arguments[0])
+        flags = self.callers.word(pid, arguments[0])
         if self._answer(identity, -errno.ENOSYS, 0) and flags & (NEW_NAMESPACES | NEW_TIME):
             self.record.add("refused-syscall", f"clone3 {flags:#x}")
 
@@ -237,6 +236,7 @@ class Calls:
 
     def drain(self) -> None:
         """Nothing is left that could make a call, and every call has been answered: there is nothing to read."""
+        self.callers.forget()
 
     def close(self) -> None:
         """Let go."""
@@ -244,6 +244,7 @@ class Calls:
             self.loop.forget(self.listener)
             os.close(self.listener)
             self.attempts.close()
+            self.callers.forget()
             self.listener = -1
 
 
