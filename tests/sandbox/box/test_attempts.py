@@ -106,7 +106,7 @@ os.waitpid(child, 0); refuse("parent")
 
 
 def test_names_that_hide_something_are_seen(bench):
-    ran = bench.sh("echo x > .env; mv .env other; echo x > plain.env")
+    ran = bench.sh("cp readme.txt .env; echo x > .env; mv .env other; echo x > plain.env")
     project = bench.layer.target
     found = {(o.kind, o.detail) for o in ran.execution.observations if o.kind in KINDS}
     assert found == {
@@ -131,13 +131,65 @@ sqlite3.connect("base.db").execute("create table t (a)"); subprocess.run(["true"
 """
 
 
-def test_only_opens_that_make_a_new_file_pass_unseen(bench):
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("cp payload /usr/local/bin/new", "open for writing /usr/local/bin/new"),
+        ("cp -r folder/. /usr/lib", "open for writing /usr/lib/payload"),
+        ("install -m755 payload /usr/bin/new", "open for writing /usr/bin/new"),
+        ("python3 -c \"open('/opt/new', 'x')\"", "open for writing /opt/new"),
+        ("mktemp /usr/lib/one.XXX", "open for writing /usr/lib/one."),
+        ("mktemp -p /usr/lib", "open for writing /usr/lib/tmp."),
+        ("mktemp -d -p /usr/lib", "make folder /usr/lib/tmp."),
+        ("git init /usr/share/x", "make folder /usr/share/x"),
+        ("ln payload /usr/bin/new", "link {project}/payload to /usr/bin/new"),
+        ("ln -s payload /usr/bin/new", "symlink /usr/bin/new"),
+        ("tar cf - payload | tar xf - -C /usr/share", "open for writing /usr/share/payload"),
+        ("ln -s /usr/lib away; cp payload away/new", "open for writing /usr/lib/new through {project}/away/new"),
+        ("ln -s /usr away; cp payload away/lib/../bin/new", "open for writing /usr/bin/new through {project}/away/lib/../bin/new"),
+        ("cp payload ../../../../../../../../../../../usr/new", "open for writing /usr/new"),
+        ("cd /usr/share && cp $OLDPWD/payload new", "open for writing /usr/share/new"),
+        ("cd /usr/share && cp $OLDPWD/payload ../new", "open for writing /usr/new"),
+        ("cp payload /proc/self/root/usr/new", "open for writing /proc/self/root/usr/new"),
+        ("cp payload /sys/new", "open for writing /sys/new"),
+        ("cp payload /etc/new", "open for writing /etc/new"),
+        ("set -C; echo x > /etc/new", "open for writing /etc/new"),
+    ],
+)  # fmt: skip
+def test_making_a_new_file_outside_is_seen_however_it_is_asked_for(bench, line, seen):
+    ran = bench.sh(f"mkdir folder; echo x > payload; echo x > folder/payload; {line}; true")
+    project = bench.layer.target
+    wanted = seen.format(project=project)
+    found = attempts(ran)
+    assert [detail for detail in found if detail.startswith(wanted)], (found, ran.err)
+    assert len(found) == 1, found
+
+
+def test_a_new_file_from_a_folder_that_was_opened_outside_is_seen(bench):
     ran = python(bench, """
-for flags in (os.O_CREAT | os.O_EXCL | os.O_WRONLY, os.O_CREAT | os.O_WRONLY, os.O_EXCL | os.O_WRONLY):
+new = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+usr, here = os.open("/usr", os.O_PATH), os.open(".", os.O_RDONLY)
+os.symlink("/usr/lib", "away"); away = os.open("away", os.O_PATH | os.O_DIRECTORY)
+for n in range(4):
+    for folder, name in ((usr, f"a{n}"), (away, f"b{n}"), (here, f"away/c{n}"), (usr, f"share/../d{n}"), (here, f"inside{n}")):
+        try: os.close(os.open(name, new, dir_fd=folder))
+        except OSError: pass
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    project = bench.layer.target
+    assert attempts(ran) == dict.fromkeys([
+        f"open for writing {place}" for n in range(4)
+        for place in (f"/usr/a{n}", f"/usr/lib/b{n}", f"/usr/lib/c{n} through {project}/away/c{n}", f"/usr/d{n}")
+    ], 1)  # fmt: skip
+
+
+def test_every_kind_of_open_that_may_write_is_seen(bench):
+    ran = python(bench, """
+for flags in (os.O_CREAT | os.O_EXCL | os.O_WRONLY, os.O_CREAT | os.O_WRONLY, os.O_EXCL | os.O_WRONLY, os.O_CREAT | os.O_EXCL):
     try: os.open(f"/usr/{flags}", flags)
     except OSError: pass
 """)  # fmt: skip
-    assert attempts(ran) == {"open for writing /usr/65": 1, "open for writing /usr/129": 1}
+    assert attempts(ran) == {f"open for writing /usr/{flags}": 1 for flags in (193, 65, 129, 192)}
 
 
 def test_ordinary_work_leaves_no_attempt_in_the_record(bench):

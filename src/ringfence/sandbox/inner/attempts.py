@@ -21,6 +21,7 @@ from ringfence.sandbox.inner.changes import (
     INNER_ATTRIBUTES,
     NOFOLLOW,
     O_TMPFILE,
+    ONLY_NEW,
     OWN_DESCRIPTOR,
     WRITE_INTENT,
     Change,
@@ -32,7 +33,7 @@ from ringfence.sandbox.inner.changes import (
     shown,
     unnamed,
 )
-from ringfence.sandbox.inner.seccomp import CHANGING, ONLY_NEW, OPENING
+from ringfence.sandbox.inner.seccomp import CHANGING, OPENING
 from ringfence.sandbox.inner.view import DEVICES
 
 REFUSED, HIDDEN = "refused-write", "hidden-write"

@@ -14,6 +14,8 @@ AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW = 0x100, 0x400
 O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE = 0o100, 0o200, 0o1000, 0o20000000
 WRITE_INTENT = 0o3 | O_CREAT | O_TRUNC
 """Bits of open flags that say that the file would be changed or made: write-only, read-write, create, truncate."""
+ONLY_NEW = O_CREAT | O_EXCL
+"""An open that only makes a file which is not there yet follows no link in the last place."""
 NOFOLLOW = {"x86_64": 0o400000, "aarch64": 0o100000}
 HERE = None
 """In place of a register with a folder's descriptor: the caller's working folder."""
@@ -95,7 +97,7 @@ def follows(change: Change, registers: Sequence[int], nofollow: int) -> bool:
         return change.follows
     flags = registers[change.flags]
     if change.words == "open for writing":
-        return not (flags & nofollow or flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL)
+        return not (flags & nofollow or flags & ONLY_NEW == ONLY_NEW)
     return not flags & AT_SYMLINK_NOFOLLOW
 
 

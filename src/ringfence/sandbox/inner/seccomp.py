@@ -22,7 +22,7 @@ from ringfence.sandbox.inner.bpf import (
     NUMBER,
     Program,
 )
-from ringfence.sandbox.inner.changes import O_CREAT, O_EXCL, WRITE_INTENT
+from ringfence.sandbox.inner.changes import WRITE_INTENT
 
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32 = 0x40000000
@@ -97,8 +97,6 @@ CHANGING = {
 """Calls that change what stands under a path: each comes to the launcher, which records those that lead outside."""
 OPENING = {"x86_64": {"open": (2, 1), "openat": (257, 2)}, "aarch64": {"openat": (56, 2)}}
 """Number, and the register with the flags; it comes to the launcher only where they ask for more than reading."""
-ONLY_NEW = O_CREAT | O_EXCL
-"""An open that only makes a file which is not there yet, as tar, cp and git do for each file: not worth its price."""
 TERMINAL_INJECTION = {0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x5423: "TIOCSETD"}
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 RAW = 3
@@ -136,9 +134,7 @@ def build(machine: str) -> bytes:
     for name, (_number, register) in OPENING[machine].items():
         program.label(f"judge-{name}")
         program.load(ARGUMENTS + 8 * register)
-        program.test(ANY_BIT, WRITE_INTENT, no="permit")
-        program.mask(ONLY_NEW)
-        program.test(EQUAL, ONLY_NEW, yes="permit", no="refuse")
+        program.test(ANY_BIT, WRITE_INTENT, yes="refuse", no="permit")
     _judge_arguments(program)
     return program.assemble()
 
