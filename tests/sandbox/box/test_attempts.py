@@ -88,6 +88,36 @@ os.unlink("plain"); os.symlink("/usr/plain", "plain"); write("plain")
     ], 1)  # fmt: skip
 
 
+def test_files_are_renamed_and_linked_unrecorded_until_one_of_them_leads_out(bench):
+    ran = python(bench, """
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(function, *arguments):
+    try: function(*arguments)
+    except OSError: pass
+os.mkdir("d"); os.mkdir("swapped"); here = os.getcwd()
+for n in range(4):
+    for text in ("", here + "/"):
+        open("d/a", "w").close(); os.rename(text + "d/a", text + f"b{n}"); os.link(text + f"b{n}", text + "d/c"); os.unlink("d/c")
+        open("swapped/x", "w").close()
+os.symlink("/usr/lib", "away")
+for name in (".env", "/usr/x", "away/x"): attempt(os.rename, "b0", name)
+for name in (".env.local", "/usr/y", "away/y"): attempt(os.link, "b1", name)
+attempt(os.rename, "/usr/bin/env", "env"); attempt(os.link, "away/none", "none"); attempt(os.rename, "none", "other")
+assert libc.renameat2(-100, b"away", -100, b"swapped", 2) == 0  # RENAME_EXCHANGE
+attempt(open, "swapped/z", "w"); open("away/z", "w").close()
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    project = bench.layer.target
+    assert attempts(ran) == dict.fromkeys([
+        f"rename {project}/b0 to {project}/.env", f"rename {project}/b0 to /usr/x",
+        f"rename {project}/b0 to /usr/lib/x through {project}/away/x",
+        f"link {project}/b1 to /usr/y", f"link {project}/b1 to /usr/lib/y through {project}/away/y",
+        f"rename /usr/bin/env to {project}/env",
+        f"link /usr/lib/none through {project}/away/none to {project}/none",
+        f"open for writing /usr/lib/z through {project}/swapped/z",
+    ], 1)  # fmt: skip
+
+
 def test_a_process_that_becomes_another_program_is_read_anew(bench):
     ran = python(bench, """
 def refuse(word):

@@ -4,24 +4,15 @@ The caller waits while its path is read and judged: after the answer it may have
 is opened but places (``O_PATH``), from the box's own root and never through a link, so no pipe, device or host file is touched.
 """
 
-import ctypes
-import errno
 import os
-import re
 import stat
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 from ringfence.sandbox.inner import kernel
-from ringfence.sandbox.inner.callers import SLASH, WORKING_FOLDER, Callers
+from ringfence.sandbox.inner.callers import WORKING_FOLDER, Callers
 from ringfence.sandbox.inner.changes import (
-    AT_SYMLINK_NOFOLLOW,
-    CHANGES,
     INNER_ATTRIBUTES,
-    NOFOLLOW,
-    O_TMPFILE,
-    ONLY_NEW,
     OWN_DESCRIPTOR,
     WRITE_INTENT,
     Change,
@@ -33,45 +24,20 @@ from ringfence.sandbox.inner.changes import (
     shown,
     unnamed,
 )
-from ringfence.sandbox.inner.seccomp import CHANGING, OPENING
+from ringfence.sandbox.inner.ordinary import (
+    AS_IT_LEADS,
+    AS_WRITTEN,
+    HOW_SIZE,
+    NO_FOLLOW,
+    OPENAT2,
+    PLACING,
+    Ordinary,
+    as_written,
+)
 from ringfence.sandbox.inner.view import DEVICES
 
 REFUSED, HIDDEN = "refused-write", "hidden-write"
 KINDS = frozenset({REFUSED, HIDDEN})
-CHANGES_BY_NUMBER = (
-    {number: CHANGES[name] for name, number in CHANGING[kernel.MACHINE].items()}
-    | {number: CHANGES[name] for name, (number, _flags) in OPENING[kernel.MACHINE].items()}
-    if kernel.NUMBERS
-    else {}
-)
-OPENAT2 = CHANGING[kernel.MACHINE]["openat2"] if kernel.NUMBERS else -1
-NO_FOLLOW = NOFOLLOW.get(kernel.MACHINE, 0)
-PLACE = os.O_PATH | os.O_CLOEXEC
-RULES = kernel.RESOLVE_IN_ROOT | kernel.RESOLVE_NO_MAGICLINKS
-AS_WRITTEN = tuple(
-    struct.pack("=QQQ", PLACE | last, 0, RULES | kernel.RESOLVE_NO_SYMLINKS) for last in (os.O_NOFOLLOW, 0)
-)
-"""``struct open_how`` for a path in which no link stands; the second one also not in the last place."""
-AS_IT_LEADS = struct.pack("=QQQ", PLACE | os.O_NOFOLLOW, 0, RULES)
-
-HOW_SIZE = 24
-PLACING = frozenset({"rename", "symlink", "link"})
-"""What can put a link where none was."""
-MANY_PATHS = 1024
-ODD = re.compile(rb"/\.{0,2}(?:/|\Z)")
-"""A part that is empty, ``.`` or ``..``, so that the letters are not the whole truth."""
-ORDINARY = {
-    number: (
-        -1 if change.paths[0][0] is None else change.paths[0][0],
-        change.paths[0][1],
-        change.flags,
-        change.follows,
-        change.words == "open for writing",
-    )
-    for number, change in CHANGES_BY_NUMBER.items()
-    if len(change.paths) == 1 and change.attribute < 0 and change.words not in PLACING and number != OPENAT2
-}
-"""Register of the folder or -1, of the path, of the flags or -1; whether a link in the last place is followed; opens."""
 
 Taken = tuple[Change, int, list[tuple[bytes, bytes]], bool, bytes]
 
@@ -81,65 +47,12 @@ class Attempts:
 
     def __init__(self, order: dict[str, Any], root: int, callers: Callers) -> None:
         self.places, self.root, self.callers = Places(order, DEVICES), root, callers
-        self.unlinked: set[bytes] = set()
-
-    def ordinary(self, number: int, pid: int, registers: Sequence[int]) -> bool:
-        """Whether the call surely is no attempt: one plain path inside, in which no link stands. The hot path of all.
-
-        What was seen to be free of links stays so, in a place that only this box can change, until it asks for a link or a
-        rename. (Threads that ask at the same time could have it otherwise; so they could by changing the path itself.)
-        """
-        call = ORDINARY.get(number)
-        if call is None:
-            return False
-        folder, place, flags, last, opens = call
-        if flags >= 0:
-            asked = registers[flags]
-            if not opens:
-                last = not asked & AT_SYMLINK_NOFOLLOW
-            elif asked & O_TMPFILE:
-                return False
-            else:
-                last = not (asked & NO_FOLLOW or asked & ONLY_NEW == ONLY_NEW)
-        start = WORKING_FOLDER if folder < 0 else registers[folder] & 0xFFFFFFFF
-        path, base = self.callers.path(pid, registers[place], start)
-        if not path:
-            return False
-        places = self.places
-        if base:
-            whole = base + b"/" + path
-        elif path in places.devices:
-            return True
-        else:
-            whole = path
-        if (b"/." in whole or b"//" in whole or whole[-1] == SLASH) and ODD.search(whole):
-            return False
-        if not whole.startswith(places.writable) or whole.startswith(places.closed) or whole in places.hidden:
-            return False
-        if not last:
-            if base and b"/" not in path:
-                return True  # the kernel names the folder without links
-            whole = whole[: whole.rindex(b"/")]
-        return whole in self.unlinked or self._unlinked(whole)
-
-    def _unlinked(self, path: bytes) -> bool:
-        """Whether no link stands in the path, which need not be there; remembered where nobody else could make one."""
-        if not self._as_written(path, last=True):
-            return False
-        if self.places.own(path):
-            if len(self.unlinked) >= MANY_PATHS:
-                self.unlinked.clear()
-            self.unlinked.add(path)
-        return True
-
-    def links_may_appear(self) -> None:
-        """Something is about to be placed that could be a link: look anew."""
-        self.unlinked.clear()
+        self.ordinary = Ordinary(self.places, root, callers)
 
     def take(self, change: Change, number: int, pid: int, registers: Sequence[int]) -> Taken | None:
         """What the caller asks for, read from it; None for a call that cannot be an attempt."""
         if change.words in PLACING:
-            self.links_may_appear()
+            self.ordinary.links_may_appear()
         attribute = b""
         if change.attribute >= 0:
             attribute = self.callers.text(pid, registers[change.attribute]) or b""
@@ -203,7 +116,7 @@ class Attempts:
     def _place(self, change: Change, pid: int, path: bytes, last: bool) -> tuple[str, bytes]:
         """The kind of attempt, empty for none, and where the path leads in truth, empty for nowhere else."""
         places, named = self.places, normal(path)
-        if places.may_change(named) and (named in places.devices or self._as_written(path, last=last)):
+        if places.may_change(named) and (named in places.devices or as_written(self.root, path, last=last)):
             return (HIDDEN if places.hides(named, change.words) else ""), b""
         led = real(path, last=last, read_link=self._read_link)
         descriptor = OWN_DESCRIPTOR.fullmatch(led)
@@ -219,14 +132,6 @@ class Attempts:
         if change.words == "make folder" and self._exists(led):
             return "", b""  # "it exists" is no refusal, and `mkdir -p` asks for every folder on the way
         return REFUSED, led
-
-    def _as_written(self, path: bytes, *, last: bool) -> bool:
-        """Whether no link stands in the path."""
-        place = kernel.open_place(OPENAT2, self.root, path, AS_WRITTEN[last], HOW_SIZE)
-        if place < 0:
-            return ctypes.get_errno() != errno.ELOOP
-        os.close(place)
-        return True
 
     def _exists(self, path: bytes) -> bool:
         place = kernel.open_place(OPENAT2, self.root, path, AS_IT_LEADS, HOW_SIZE)

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ringfence.sandbox.inner import kernel
-from ringfence.sandbox.inner.attempts import CHANGES_BY_NUMBER, Attempts, Taken
 from ringfence.sandbox.inner.attempts import KINDS as CHANGE_KINDS
+from ringfence.sandbox.inner.attempts import Attempts, Taken
 from ringfence.sandbox.inner.callers import Callers
 from ringfence.sandbox.inner.carry import AS_ASKED
 from ringfence.sandbox.inner.changes import Change
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.moves import Moves
+from ringfence.sandbox.inner.ordinary import CHANGES_BY_NUMBER
 from ringfence.sandbox.inner.seccomp import (
     ARCHES,
     CHANGING,
@@ -175,7 +176,7 @@ class Calls:
 
     def _change(self, identity: int, pid: int, change: Change, number: int, arguments: tuple[int, ...]) -> None:
         # What init was asked to do has been judged.
-        if pid == self.init or self.attempts.ordinary(number, pid, arguments):
+        if pid == self.init or self.attempts.ordinary.is_one(number, pid, arguments):
             self._answer(identity, 0, CONTINUE)
             return
         taken = self.attempts.take(change, number, pid, arguments)
@@ -195,7 +196,7 @@ class Calls:
 
     def renamed(self, identity: int, error: int) -> None:
         """Init has done what ``_move`` handed over."""
-        self.attempts.links_may_appear()
+        self.attempts.ordinary.links_may_appear()
         if self.moves is not None:
             self.moves.done(identity, error)
 
