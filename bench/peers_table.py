@@ -46,6 +46,8 @@ def one(peer, path, args, first):
         at = ["--at", f"{args.at}/{FOLDERS[peer]}"] if peer in FOLDERS else []
         words += ["--", "/usr/bin/python3", f"{HERE}/peers.py", peer, *at, "{worktree}", "--"]
     done = subprocess.run(words, stdout=subprocess.PIPE, check=False, stdin=subprocess.DEVNULL)
+    if not done.stdout:
+        sys.exit(f"{peer}: the gauntlet could not be run, see above")
     with open(f"{path}.new", "wb") as file:
         file.write(done.stdout)
     os.rename(f"{path}.new", path)

@@ -27,7 +27,7 @@ files:
 """
 WRITE = f"""\
 i=0
-while [ $i -lt {FILES} ]; do echo "$1 whole" >src/f$i; i=$((i+1)); sleep 0.01; done
+while [ $i -lt {FILES} ]; do echo "$1 whole" >src/new; mv src/new src/f$i; i=$((i+1)); sleep 0.01; done
 (sleep 30 &) >/dev/null 2>&1 </dev/null
 sleep "$2"
 """
@@ -107,8 +107,8 @@ class Yard:
         return ""
 
     def torn(self):
-        """The command writes its files one after the other, so whatever cut it short, an earlier file is never older
-        than a later one. A commit that was applied in part, in its own order, breaks that."""
+        """The command puts whole files in place one after the other, so whatever cut it short, each is whole, and an earlier
+        one is never older than a later one. A commit that was applied in part, in its own order, breaks that."""
         found = []
         for number in range(FILES):
             with open(f"{self.repo}/src/f{number}", encoding="utf-8") as file:
