@@ -101,6 +101,26 @@ def test_arguments_are_read_from_a_process_that_waits_and_a_strange_one_gives_no
     os.close(processes)
 
 
+def test_a_caller_that_has_asked_and_does_not_sleep_yet_is_looked_at_again(tmp_path, monkeypatch):
+    looks = []
+
+    def moments_later(_seconds):
+        looks.append(1)
+        if len(looks) == 3:
+            (tmp_path / "7" / "syscall").write_text("56 0xffffffffffffff9c 0x2000 0x0 0x0 0x0 0x0 0x1 0x1\n")
+
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "syscall").write_text("running\n")
+    (tmp_path / "7" / "mem").write_bytes(bytes(0x2000) + b"../other/notes.txt\0")
+    monkeypatch.setattr(hidden.time, "sleep", moments_later)
+    processes = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
+    assert rest_of(hidden.arguments_of(processes, 7), b"other") == b"/notes.txt"
+    (tmp_path / "7" / "syscall").write_text("running\n")
+    assert hidden.arguments_of(processes, 7) == []
+    assert len(looks) == 3 + hidden.LOOKS
+    os.close(processes)
+
+
 @pytest.mark.parametrize(
     ("path", "shown"),
     [

@@ -24,6 +24,8 @@ MANY_TRIES = 4096
 MANY_READS, MANY_WHOLE = 256, 64
 """How often a caller's memory is read, and how many different whole paths are kept, in one box."""
 PATH_BYTES, ARGUMENTS = 1024, 5
+LOOKS, LOOK_SECONDS = 20, 0.0001
+"""A caller that has asked but does not sleep yet counts as running, and its call cannot be read until moments later."""
 PAGE = 4096
 NOT_TOLD = frozenset({b"/sys", b"/selinux", b"/etc/selinux", b"/run/systemd", b"/run/nscd"})
 """Where the C library, git and language runtimes look at every start."""
@@ -196,7 +198,7 @@ def _nobody(_folder: bytes, _name: bytes, _pid: int) -> bool:
 def arguments_of(processes: int, pid: int) -> list[bytes]:
     """What the arguments of the system call that this process waits in point at; empty where that cannot be read."""
     try:
-        words = _read(processes, b"%d/syscall" % pid, 256).split()
+        words = _call(processes, pid)
         memory = os.open(b"%d/mem" % pid, os.O_RDONLY | os.O_CLOEXEC, dir_fd=processes)
     except OSError:
         return []
@@ -206,6 +208,16 @@ def arguments_of(processes: int, pid: int) -> list[bytes]:
         return []
     finally:
         os.close(memory)
+
+
+def _call(processes: int, pid: int) -> list[bytes]:
+    """The number of the call that this process waits in, and its arguments."""
+    for _look in range(LOOKS):
+        words = _read(processes, b"%d/syscall" % pid, 256).split()
+        if words != [b"running"]:
+            return words
+        time.sleep(LOOK_SECONDS)
+    return []
 
 
 def _read(processes: int, path: bytes, size: int) -> bytes:
