@@ -77,7 +77,7 @@ def explain(plan: BoxPlan, what: str, number: int) -> BoxError:
             f"the file system of {plan.layer.lower!r} (or of the state directory) cannot carry the box's view: "
             "as root it must support id-mapped mounts, and the state directory must not be an overlay itself",
             where=posixpath.normpath(where),
-            remedy="run as the owner of the worktree instead of root, or move it to ext4, xfs, btrfs or tmpfs",
+            remedy="run as the owner of the worktree instead of root, or move it to ext4, xfs or btrfs (from Linux 6.6 also tmpfs)",
         )
     if number in {errno.EPERM, errno.ENOSPC} and ("clone" in what or "unshare" in what):
         return BoxError(

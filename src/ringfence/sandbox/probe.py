@@ -18,7 +18,8 @@ NEEDED = {
     "ipc": "ipc namespace", "uts": "uts namespace", "cgroup": "cgroup namespace", "mounts": "mount calls",
     "overlay": "overlay worktree", "proc": "own /proc", "idmap": "id-mapped mounts", "seccomp": "seccomp notification",
 }  # fmt: skip
-OLDEST = (5, 12)
+OLDEST, MAPPED_LAYERS = (5, 12), (5, 19)
+GOOD_PLACES = "ext4, xfs or btrfs (from Linux 6.6 also tmpfs)"
 BUBBLEWRAP = "/usr/bin/bwrap"
 AS_MAKER = ("--dev-bind", "/", "/", "--unshare-user", "--cap-add", "ALL", "--die-with-parent", "--")
 """bubblewrap only makes the namespace our launcher may not make; everything else is built by ourselves inside."""
@@ -230,13 +231,18 @@ def explain_missing(results: dict[str, int], host: Settings) -> tuple[tuple[str,
         )
     if "overlay" in missing and "mounts" not in missing:
         add(
-            "an overlay cannot be mounted over the state directory's file system",
-            "put the state directory on ext4, xfs, btrfs or tmpfs; it must not be an overlay or a network file system itself",
+            "an overlay that keeps everything cannot be made on the state directory's file system",
+            f"put the state directory on {GOOD_PLACES}; it must not be an overlay or a network file system itself",
         )
-    if missing == ["idmap"] and host.root:
+    if missing == ["idmap"] and host.root and host.release < MAPPED_LAYERS:
+        add(
+            f"kernel {host.release[0]}.{host.release[1]} makes no overlay of id-mapped mounts, which a box of root needs",
+            "run as an ordinary user, or boot a kernel of at least 5.19",
+        )
+    elif missing == ["idmap"] and host.root:
         add(
             "id-mapped mounts are not supported by the state directory's file system",
-            "run as an ordinary user, or put state directory and worktree on ext4, xfs, btrfs or tmpfs",
+            f"run as an ordinary user, or put state directory and worktree on {GOOD_PLACES}",
         )
     if missing and not causes:
         names = ", ".join(NEEDED[name] for name in missing)

@@ -9,7 +9,7 @@ import pytest
 
 from ringfence.model.box import ControlState, Level
 from ringfence.sandbox.host import find_toolchains, gather_host_facts, toolchain_root
-from ringfence.sandbox.inner import groups, idmap, landlock
+from ringfence.sandbox.inner import groups, idmap, landlock, trial
 from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import BUBBLEWRAP, NEEDED, Settings, explain_missing, probe_host
 
@@ -24,6 +24,18 @@ def test_this_host_can_and_nothing_is_left(tmp_path):
     assert {c.name for c in report.controls} >= set(NEEDED.values()) | {"Landlock", "limits"}
     assert all(c.state is not ControlState.ABSENT for c in report.controls)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.needs_userns
+def test_a_file_system_without_attributes_holds_no_overlay(tmp_path, monkeypatch):
+    def refused(*_arguments):
+        raise OSError(errno.EOPNOTSUPP, "as tmpfs says before Linux 6.6")
+
+    folder = os.fsencode(tmp_path)
+    assert trial._outcome(trial._overlay, folder) == 0
+    monkeypatch.setattr(os, "setxattr", refused)
+    assert trial._outcome(trial._overlay, folder) == errno.EOPNOTSUPP
+    os.chmod(tmp_path / "work" / "work", 0o700)
 
 
 @pytest.mark.needs_userns
@@ -62,7 +74,9 @@ def test_where_no_namespace_is_left_the_cause_is_named(tmp_path):
         ),
         ({"proc": errno.EPERM}, {}, "/proc", "systempaths=unconfined"),
         ({"overlay": errno.EINVAL}, {}, "overlay", "ext4"),
+        ({"overlay": errno.EOPNOTSUPP}, {}, "overlay", "from Linux 6.6 also tmpfs"),
         ({"idmap": errno.EINVAL}, {"root": True}, "id-mapped", "ordinary user"),
+        ({"idmap": errno.EINVAL}, {"root": True, "release": (5, 15)}, "kernel 5.15 makes no overlay", "ordinary user"),
         ({"seccomp": errno.EINVAL}, {}, "seccomp notification", "unshare -Urnpmf"),
         ({"mounts": errno.ENOSYS}, {"release": (5, 4)}, "5.4 is older", "boot a kernel"),
     ],

@@ -68,6 +68,8 @@ def _overlay(folder: bytes) -> None:
     _private(folder)
     for name in (b"lower", b"upper", b"work"):
         os.makedirs(folder + b"/" + name, exist_ok=True)
+    # Without these the overlay mounts and then cannot make a folder anew where one was removed: tmpfs before Linux 6.6.
+    os.setxattr(folder + b"/upper", b"user.ringfence", b"y")
     View._mount_overlay([folder + b"/lower", folder + b"/upper", folder + b"/work"])  # noqa: SLF001  the very call boxes make
 
 
@@ -81,12 +83,17 @@ def _proc(folder: bytes) -> None:
 
 def _identity_map(folder: bytes) -> None:
     from ringfence.sandbox.inner import idmap, kernel
+    from ringfence.sandbox.inner.view import View
 
     if os.geteuid() != 0:
         return
     _private(folder)
     tree = kernel.clone_tree(folder, recursive=False)
     kernel.set_attributes(tree, 0, userns=idmap.make((0, 0), (1_900_000_000, 1_900_000_000)), recursive=False)
+    for name in (b"/lower", b"/upper", b"/work"):
+        os.makedirs(folder + name, exist_ok=True)
+    kernel.attach(tree, folder)
+    View._mount_overlay([folder + b"/lower", folder + b"/upper", folder + b"/work"])  # noqa: SLF001  refused before Linux 5.19
 
 
 def _filter(_folder: bytes) -> None:
