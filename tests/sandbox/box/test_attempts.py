@@ -249,15 +249,16 @@ def test_hostile_memory_neither_hangs_nor_fools_the_listener(bench):
     ran = python(bench, """
 import mmap, threading
 libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p; libc.mmap.argtypes = [ctypes.c_void_p] + [ctypes.c_size_t] * 5
-def mkdir(address): return libc.syscall(258, ctypes.c_long(-100), ctypes.c_ulong(address), 0o700)
+MKDIRAT = {"x86_64": 258, "aarch64": 34}[os.uname().machine]
+def mkdir(address): return libc.syscall(MKDIRAT, ctypes.c_long(-100), ctypes.c_ulong(address), 0o700)
 for address in (0, 1, 4095, 1 << 47, (1 << 47) - 1, (1 << 64) - 1, 1 << 63): assert mkdir(address) == -1
 area = libc.mmap(None, 8192, 3, 0x22, 2**64 - 1, 0); libc.munmap(ctypes.c_void_p(area + 4096), ctypes.c_size_t(4096))
 ctypes.memmove(area + 4096 - 9, b"/usr/end\\0", 9); mkdir(area + 4096 - 9)
 ctypes.memmove(area + 4096 - 9, b"/usr/endx", 9); assert mkdir(area + 4096 - 9) == -1
 for text in (b"/usr/" + b"x" * 4090, b"/usr/" + b"y" * 9000, b"/usr/" + b"z/" * 1800, b"/usr/\\xff\\xfe", b"/usr/\\x1b[2J", b"", b"/"):
     kept = ctypes.create_string_buffer(text); mkdir(ctypes.addressof(kept))
-for folder in (-1, 9999, 2**31 - 1): libc.syscall(258, ctypes.c_long(folder), b"x", 0o700)
-reader, writer = os.pipe(); libc.syscall(258, ctypes.c_long(reader), b"x", 0o700)
+for folder in (-1, 9999, 2**31 - 1): libc.syscall(MKDIRAT, ctypes.c_long(folder), b"x", 0o700)
+reader, writer = os.pipe(); libc.syscall(MKDIRAT, ctypes.c_long(reader), b"x", 0o700)
 libc.syscall(435, ctypes.c_ulong(1), ctypes.c_ulong(88)); libc.syscall(437, -100, b"/usr/q", ctypes.c_ulong(1), 24)
 flip = ctypes.create_string_buffer(b"/tmp/flip" + bytes(20))
 def change():
