@@ -176,7 +176,7 @@ def test_ordinary_work_is_not_told(seen):
 
 def test_the_root_looks_as_it_did_and_nothing_in_it_can_be_changed(seen):
     script = """
-        import os, stat
+        import errno, os, stat
         for name in ("/", "/dev", "/home"):
             entries = sorted((e.name, stat.S_IFMT(e.stat(follow_symlinks=False).st_mode)) for e in os.scandir(name))
             listed = sorted((e.name, e.is_dir(follow_symlinks=False), e.is_symlink()) for e in os.scandir(name))
@@ -197,8 +197,14 @@ def test_the_root_looks_as_it_did_and_nothing_in_it_can_be_changed(seen):
             print("changed", n)
         line = next(l for l in open("/proc/self/mountinfo") if l.split()[4] == "/")
         assert {"ro", "nosuid", "nodev"} <= set(line.split()[5].split(",")), line
-        os.mkdir("/run/mine"); open("/run/mine/file", "w").close(); os.rename("/run/mine", "/run/other")
-        assert os.listdir("/run") == ["other"]
+        os.makedirs("/run/mine/in"); open("/run/mine/file", "w").close()
+        os.rename("/run/mine/in", "/run/mine/inner"); os.rename("/run/mine/file", "/run/file"); os.remove("/run/file")
+        try:
+            os.setxattr("/tmp", "user.a", b"b")
+            os.rename("/run/mine", "/run/other")
+        except OSError as fault:  # a folder directly below /run, where tmpfs keeps no attributes: before Linux 6.6
+            assert fault.errno == errno.EOPNOTSUPP, fault
+        assert os.listdir("/run") in (["mine"], ["other"])
         print(sorted(os.listdir("/etc"))[0], open("/etc/hostname").read().strip())
     """
     ran = seen.run("/usr/bin/python3", "-c", textwrap.dedent(script))
