@@ -1,13 +1,16 @@
 """What a try on a hidden path becomes: asked of the host without touching it, recorded, bounded, escaped."""
 
+import errno
 import os
 import stat
 
 import pytest
 
-from ringfence.sandbox.inner import hidden
+from ringfence.sandbox.inner import hidden, kernel
 from ringfence.sandbox.inner.hidden import KIND, Hidden, on_host, rest_of, text
 from ringfence.sandbox.inner.loop import Loop
+from ringfence.sandbox.inner.root import Root
+from ringfence.sandbox.inner.view import View
 from ringfence.sandbox.inner.watch import Record
 
 
@@ -133,3 +136,26 @@ def test_a_caller_that_has_asked_and_does_not_sleep_yet_is_looked_at_again(tmp_p
 )
 def test_a_name_is_escaped_so_that_it_can_be_taken_for_nothing_else(path, shown):
     assert text(path) == shown
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_kernel_that_takes_no_folder_that_tells_makes_the_same_view_without_and_says_so(monkeypatch, refused):
+    mounted, attached = [], []
+
+    def mount(parts, *, writable=True, numbers=False):
+        if numbers and refused:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        mounted.append((len(parts), writable, numbers))
+        return 99
+
+    monkeypatch.setattr(View, "_mount_overlay", staticmethod(mount))
+    monkeypatch.setattr(kernel, "attach", lambda tree, place: attached.append((tree, place)))
+    step = ("overlay", b"/project", [b"/hides", b"/real"], b"/upper", b"/work", [b".env"])
+    base = object.__new__(Root)
+    view = View({"steps": [step]}, user=(5, 5), idmap=-1, base=base)
+    view.parts[0] = [os.open("/", os.O_PATH) for _part in range(4)]
+    view.told[0] = os.open("/", os.O_PATH)
+    view._overlay(0, step, b"/place")
+    assert mounted == [(4, True, False) if refused else (5, True, True)]
+    assert attached == [(99, b"/place")]
+    assert view.unseen == (["/project: Invalid argument"] if refused else [])

@@ -200,7 +200,14 @@ class View:
             folders += [top + b"/" + os.path.relpath(path, shared) for path in step[3:5]]
         if told >= 0:
             folders.insert(0, b"/proc/self/fd/%d" % told)
-        tree = self._mount_overlay(folders, numbers=told >= 0 and one_file_system)
+        try:
+            tree = self._mount_overlay(folders, numbers=told >= 0 and one_file_system)
+        except OSError as fault:
+            if told < 0:
+                raise
+            # The folder on top only tells: a kernel that takes none like it hides as well without.
+            self.unseen.append(f"{os.fsdecode(step[1])}: {fault.strerror}")
+            tree = self._mount_overlay(folders[1:])
         if self.idmap >= 0:
             kernel.umount2(place, kernel.MNT_DETACH)
             parts = []
