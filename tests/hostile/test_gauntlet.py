@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from ringfence.sandbox.gauntlet import report
 from ringfence.sandbox.gauntlet.attack import FAMILIES, Outcome, Result, read_attack
 from ringfence.sandbox.gauntlet.catalogue import load, path_of
 from ringfence.sandbox.gauntlet.judge import JUDGES
+from ringfence.sandbox.gauntlet.victims import KEY_CALLS
+from ringfence.sandbox.inner import seccomp
 
 pytestmark = pytest.mark.xdist_group("gauntlet")
 
@@ -204,3 +208,16 @@ def test_no_attack_passes_our_box(who, request):
     assert not [a for a in attacks if a.get("detail")], failed(a for a in attacks if a.get("detail"))
     tried = [a for a in attacks if a["outcome"] != "not_applicable"]
     assert len(tried) >= 150, failed(a for a in attacks if a["outcome"] == "not_applicable")
+
+
+def test_system_calls_have_the_same_meaning_on_both_machines():
+    x86, arm = ({**seccomp.REFUSED[one], **seccomp.JUDGED[one]} for one in ("x86_64", "aarch64"))
+    known = {(str(x86[name]), str(arm[name])) for name in x86.keys() & arm.keys()}
+    assert list(zip(*KEY_CALLS.values(), strict=True)) == [(x86[n], arm[n]) for n in ("add_key", "keyctl")]
+    found = 0
+    for attack in load():
+        text = Path(path_of(attack)).read_text(encoding="utf-8")
+        for one, other in re.findall(r'\{"x86_64": (\d+), "aarch64": (\d+)\}', text):
+            assert (one, other) in known, attack.name
+            found += 1
+    assert found >= 5

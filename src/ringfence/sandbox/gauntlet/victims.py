@@ -16,7 +16,8 @@ from ringfence.sandbox.gauntlet.plant import World, new_secret
 from ringfence.sandbox.gauntlet.servers import Servers
 
 VICTIM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "victim.py")
-SYS_ADD_KEY, SYS_KEYCTL = 248, 250
+KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}
+SYS_ADD_KEY, SYS_KEYCTL = KEY_CALLS.get(os.uname().machine, (-1, -1))
 KEY_SPEC_SESSION_KEYRING = -3
 KEYCTL_JOIN_SESSION_KEYRING, KEYCTL_SETPERM, KEYCTL_UNLINK = 1, 5, 9
 IPC_PRIVATE, IPC_RMID = 0, 0
