@@ -28,6 +28,7 @@ ORDER = {
         ("ro", b"/opt/py", b"/opt/py"),
         ("dir", b"/dev", 0o755),
     ],
+    "bare": [],
 }
 PLACES = Places(ORDER, (b"null", b"tty"))
 
@@ -173,3 +174,19 @@ def test_a_path_in_a_record_is_escaped_and_bounded():
 def test_an_own_descriptor_is_known_by_its_name():
     assert OWN_DESCRIPTOR.fullmatch(b"/proc/self/fd/1")
     assert not OWN_DESCRIPTOR.fullmatch(b"/proc/1/fd/1")
+
+
+def test_what_leads_to_a_worktree_in_a_private_place_is_closed_and_the_worktree_is_not():
+    order = {
+        "writable": [b"/tmp/x/a/p", b"/home/agent", b"/tmp"],
+        "hidden": [],
+        "steps": [("tmpfs", b"/tmp", 0o1777, 1), ("overlay", b"/tmp/x/a/p", []), ("ro", b"/tmp/x/a/p/.venv", b"/v")],
+        "bare": [b"/tmp/x"],
+    }
+    places = Places(order, ())
+    for path in (b"/tmp/x/a/out", b"/tmp/x/a/q/f", b"/tmp/x/f", b"/tmp/x/a/p/.venv/f"):
+        assert not places.may_change(path)
+        assert not places.plain(path, "remove")
+    for path in (b"/tmp/f", b"/tmp/xx/f", b"/tmp/x/a/p/f", b"/tmp/x/a/p/d/f", b"/home/agent/f"):
+        assert places.may_change(path)
+        assert places.plain(path, "remove")

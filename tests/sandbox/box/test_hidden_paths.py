@@ -476,3 +476,23 @@ def test_device_and_inode_numbers_are_of_one_piece_and_files_have_those_of_the_h
     numbers = json.loads(ran.out)
     same = ("plain", "conf/plain", "deep", "deep/er", "deep/er/file")
     assert {name: numbers[name] for name in same} == {name: (project / name).stat().st_ino for name in same}
+
+
+def test_a_worktree_below_the_hosts_tmp_has_bare_folders_above_it_that_tell(seen, tmp_path):
+    above = tmp_path / "above"
+    for name in ("project", "sibling", "upper", "work"):
+        (above / name).mkdir(parents=True)
+    assert str(above).startswith("/tmp/")
+    (above / "sibling" / "notes").write_text("planted")
+    project = str(above / "project")
+    layer = replace(seen.layer, lower=project, target=project, upper=f"{above}/upper", work=f"{above}/work")
+    line = "cat ../sibling/notes; echo x > ../new; rm -rf ../sibling; echo x > in; touch /tmp/mine; ls .. /tmp; cat ../nothing"
+    ran = seen.run("/bin/sh", "-c", line, layer=layer, cwd=project)
+    assert ran.out.decode().split() == ["..:", "project", "/tmp:", "mine", str(above).split("/")[2]]
+    assert hidden(ran) == {f"{above}/sibling/notes": 1, f"{above}/sibling": 2}
+    changes = {o.detail for o in ran.execution.observations if o.kind == "refused-write"}
+    assert changes == {f"open for writing {above}/new", f"remove {above}/sibling"}
+    assert control(ran).state is ControlState.ENFORCED
+    assert (above / "sibling" / "notes").read_text() == "planted"
+    assert not (above / "new").exists()
+    (above / "work" / "work").chmod(0o700)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.sandbox.inner import fuse
-from ringfence.sandbox.inner.skeleton import FOLDER, LINK, PLACE, ROOT, Skeleton, entries
+from ringfence.sandbox.inner.skeleton import FOLDER, LINK, PLACE, ROOT, Skeleton, between, entries
 
 STEPS = (
     ("ro", b"/usr", b"/usr"),
@@ -73,6 +73,24 @@ def test_the_folders_above_every_mount_are_there_and_nothing_below_one():
         b"/usr": FOLDER, b"/etc": FOLDER, b"/bin": LINK, b"/proc": FOLDER, b"/dev": FOLDER, b"/dev/null": PLACE,
         b"/run": FOLDER, b"/home": FOLDER, b"/home/u": FOLDER, b"/home/u/project": FOLDER,
     }  # fmt: skip
+
+
+def test_folders_that_lead_to_a_worktree_in_a_private_place_are_of_the_skeleton_too():
+    steps = (
+        ("tmpfs", b"/tmp", 0o1777, 1),
+        ("tmpfs", b"/home/agent", 0o700, 1),
+        ("overlay", b"/tmp/x/a/p", []),
+        ("ro", b"/tmp/x/tools", b"/t"),
+        ("ro", b"/tmp/data/set", b"/d"),
+        ("ro", b"/home/agent/a/b", b"/b"),
+    )
+    assert between(steps) == [b"/tmp/x"]
+    kinds = {path: mode for path, mode, *_rest in entries(steps, lambda _: True)}
+    assert set(kinds) == {
+        b"/tmp", b"/tmp/x", b"/tmp/x/a", b"/tmp/x/a/p", b"/tmp/x/tools", b"/home", b"/home/agent",
+    }  # fmt: skip
+    assert between((("tmpfs", b"/tmp", 0o1777, 1), ("overlay", b"/tmp/p", []))) == []
+    assert between((("overlay", b"/tmp/x/p", []),)) == []
 
 
 def test_a_file_with_content_in_the_bare_root_needs_another_root():

@@ -141,11 +141,19 @@ class Places:
         trees = [step[1].rstrip(b"/") for step in order["steps"] if step[0] == "ro"]
         self.programs: tuple[bytes, ...] = tuple(tree for tree in trees if tree != b"/etc")
         self.closed: tuple[bytes, ...] = tuple(tree + b"/" for tree in trees if tree.startswith(self.writable))
+        self.bare: tuple[bytes, ...] = tuple(folder + b"/" for folder in order["bare"])
+        self.within: tuple[bytes, ...] = tuple(place for place in self.writable if place.startswith(self.bare))
+
+    def inside(self, path: bytes) -> bool:
+        """Whether the path, taken by its letters, lies in a writable place."""
+        if not path.startswith(self.writable) or path.startswith(self.closed):
+            return False
+        return not path.startswith(self.bare) or path.startswith(self.within)
 
     def may_change(self, path: bytes) -> bool:
         """Whether the path, taken by its letters, is one that the box may change."""
         if path.startswith(self.writable):
-            return not path.startswith(self.closed)
+            return self.inside(path)
         if path in self.devices:
             return True
         if path.startswith(b"/dev/pts/"):
@@ -158,7 +166,7 @@ class Places:
 
     def plain(self, path: bytes, words: str) -> bool:
         """Whether the path lies in a writable place, and the view hides nothing under it."""
-        return path.startswith(self.writable) and not path.startswith(self.closed) and not self.hides(path, words)
+        return self.inside(path) and not self.hides(path, words)
 
     def hides(self, path: bytes, words: str) -> bool:
         """Whether the view hides something under this name; for a rename also below it."""

@@ -109,7 +109,7 @@ class Ordinary:
         places = self.places
         if (b"/." in path or b"//" in path or path[-1] == SLASH) and ODD.search(path):
             return False
-        if not path.startswith(places.writable) or path.startswith(places.closed) or path in places.hidden:
+        if not places.inside(path) or path in places.hidden:
             return False
         if not last:
             if added:

@@ -18,6 +18,8 @@ FOLDER, PLACE = stat.S_IFDIR | 0o755, stat.S_IFREG
 """A place is a file of mode 0 that something is mounted on; nothing can be read from it."""
 MADE_FOLDERS = frozenset({"tmpfs", "proc", "overlay"})
 LINK = stat.S_IFLNK | 0o777
+PRIVATE = (b"/tmp", b"/var/tmp")
+"""Where a box has its own, and a worktree may lie on the host."""
 
 Entry = tuple[bytes, int, bytes, list[bytes], tuple[bytes, int, int, int] | None]
 """Path, mode with its kind, target of a link, names that are in view though not listed here, and for what only tells of
@@ -37,17 +39,37 @@ CHANGES = frozenset({
 })  # fmt: skip
 
 
+def between(steps: Iterable[Sequence[Any]]) -> list[bytes]:
+    """Folders directly in a private place of the box through which its worktree is reached.
+
+    On the host others' things lie in them; in the box they hold nothing but what leads to the worktree, like the root's own.
+    """
+    steps = list(steps)
+    private = [step[1] + b"/" for step in steps if step[0] == "tmpfs" and step[1] in PRIVATE]
+    found: dict[bytes, None] = {}
+    for step in steps:
+        for above in private:
+            if step[0] in {"overlay", "rw"} and step[1].startswith(above):
+                first, deeper, _rest = step[1][len(above) :].partition(b"/")
+                if deeper:
+                    found[above + first] = None
+    return list(found)
+
+
 def entries(steps: Iterable[Sequence[Any]], is_folder: Callable[[int], bool]) -> list[Entry] | None:
-    """What the steps of an order need of the root, folders before what is in them.
+    """What the steps of an order need of the root, folders before what is in them; ``between`` is part of it.
 
     ``is_folder``: whether the thing mounted by the step of this number is one. None when a step wants a file with
     content where only the skeleton is: then the root must be a file system that can hold it.
     """
+    steps = list(steps)
     made: dict[bytes, Entry] = {}
+    bare = tuple(folder + b"/" for folder in between(steps))
     covered: tuple[bytes, ...] = ()
     for number, step in enumerate(steps):
         kind, target = step[0], step[1]
-        if target.startswith(covered):
+        over = tuple(place for place in covered if not target.startswith(bare) or place[:-1] not in PRIVATE)
+        if target.startswith(over):
             continue
         if kind == "file":
             return None

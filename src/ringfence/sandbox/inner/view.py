@@ -64,6 +64,7 @@ class View:
         self.trees: dict[int, int] = {}
         self.parts: dict[int, list[int]] = {}
         self.told: dict[int, int] = {}
+        self.between: dict[bytes, int] = {}
         self.layers: dict[bytes, int] = {}
         self.unseen: list[str] = []
         self.served = False
@@ -130,6 +131,8 @@ class View:
         kernel.move_mount(self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY)
         self.root.leave()
         self.made.update(entry[0] for entry in made)
+        for folder in skeleton.between(self.steps):
+            self.between[folder] = kernel.clone_tree(BASE + folder, recursive=False)
         for index in self.parts:
             if tells.place(index) in self.made:
                 self.told[index] = os.open(BASE + tells.place(index), os.O_PATH | os.O_DIRECTORY)
@@ -254,6 +257,9 @@ class View:
         elif kind == "tmpfs":
             self._folder(target)
             self._tmpfs(place, step)
+            for folder in [one for one in self.between if os.path.dirname(one) == target]:
+                os.mkdir(BASE + folder, 0o755)
+                kernel.attach(self.between.pop(folder), BASE + folder)
         elif kind == "proc":
             self._folder(target)
             self._proc(place)

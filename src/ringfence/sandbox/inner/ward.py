@@ -15,7 +15,7 @@ from ringfence.sandbox.inner.disk import DiskWatch
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop, Timer
 from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
-from ringfence.sandbox.inner.skeleton import Entry
+from ringfence.sandbox.inner.skeleton import Entry, between
 from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
@@ -135,13 +135,17 @@ class Ward:
         match message[0]:
             case "sealed":
                 init = (self.pid, self._ask if message[4] else None)
+                rest = 2 + message[5]
+                served = len(descriptors) > rest
+                # Without a skeleton an ordinary user's box may write there, into its own private place.
+                closed = served or self.order["owner"] is not None
+                self.order["bare"] = between(self.order["steps"]) if closed else []
                 self.calls = Calls(self.loop, descriptors[:2], self.record, self.order, init)
                 self.decoys.add(message[1], self._touched)
                 self.abi, self.unseen = message[2], message[3]
-                rest = 2 + message[5]
                 for segments in descriptors[2:rest]:
                     self.groups.keep(segments)
-                if self.hidden is not None and len(descriptors) > rest:
+                if self.hidden is not None and served:
                     self.hidden.hold(descriptors[rest], descriptors[rest + 1 :])
             case "root":
                 if self.hidden is not None:
