@@ -1,10 +1,14 @@
 """Shared fixtures. Room-specific ones live beside the room's tests."""
 
+import os
 import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+if "/usr/sbin" not in os.environ["PATH"].split(":"):
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # nft and ip, which Debian leaves out of an ordinary user's path
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("untimed")

@@ -20,9 +20,11 @@ PATIENCE = 4096
 """Records that must have been seen for each shape learned beyond the first few: logs without shapes stay cheap."""
 _PLAIN = bytes(code for code in range(0x20, 0x80) if code != 0x5C)
 _DEEPEST, _SHORT = 16, 200
-# Every repetition is possessive, so that matching takes linear time whatever a hostile record holds.
+# Repeated characters are possessive, and whatever else may be left out or repeated shows by its first byte whether it is
+# there: so going back finds nothing else at once, whatever a hostile record holds. Groups are not possessive, since Python
+# before 3.11.5 takes such a group for matched although it failed half way (https://github.com/python/cpython/issues/106052).
 _TEXT = rb'"[^"]*+"'
-_ANY_TEXT = rb'"[ !#-[\]-\xff]*+(?:\\["\\bfnrt][ !#-[\]-\xff]*+)*+"'
+_ANY_TEXT = rb'"[ !#-[\]-\xff]*+(?:\\["\\bfnrt][ !#-[\]-\xff]*+)*"'
 """Text of a line that is valid UTF-8: each of these escapes is the only way to write its character."""
 _NUMBER = rb"(?:0|-?[1-9][0-9]{0,14}+|[1-8][0-9]{15})"
 _WORD = b"(?:true|false|null)"
@@ -163,9 +165,9 @@ class _Place:
         ]
         last = max((position for position, (always, _) in enumerate(written) if always), default=-1)
         if last < 0:
-            return b"".join(b"(?:" + member + rb'(?:,(?=")|(?=\})))?+' for _, member in written)
-        before = b"".join(member + b"," if always else b"(?:" + member + b",)?+" for always, member in written[:last])
-        after = b"".join(b"(?:," + member + b")?+" for _, member in written[last + 1 :])
+            return b"".join(b"(?:" + member + rb'(?:,(?=")|(?=\})))?' for _, member in written)
+        before = b"".join(member + b"," if always else b"(?:" + member + b",)?" for always, member in written[:last])
+        after = b"".join(b"(?:," + member + b")?" for _, member in written[last + 1 :])
         return before + written[last][1] + after
 
 
@@ -174,5 +176,5 @@ def _repeated(item: bytes) -> bytes:
     if not item:
         return b""
     if len(item) <= _SHORT:
-        return b"(?:" + item + b"(?:," + item + b")*+)?+"
-    return b"(?:" + item + rb"(?:,(?!\])|(?=\])))*+"
+        return b"(?:" + item + b"(?:," + item + b")*)?"
+    return b"(?:" + item + rb"(?:,(?!\])|(?=\])))*"
