@@ -144,10 +144,12 @@ def started(pid):
     return fields[19] if fields and fields[0] not in b"ZX" else b""
 
 
-def groups_left(pids):
+def groups_left(seen):
+    """Control groups of the processes seen here; one of another process that had the same number once is nobody's here."""
+    names = {f"ringfence.{pid}.{start.decode()}" for pid, start in seen.items() if start}
     left = []
     for folder, folders, _ in os.walk("/sys/fs/cgroup"):
-        left += [f"{folder}/{name}" for name in folders if name.split(".")[:2] in [["ringfence", str(p)] for p in pids]]
+        left += [f"{folder}/{name}" for name in folders if name in names]
     return left
 
 

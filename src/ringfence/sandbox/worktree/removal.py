@@ -13,7 +13,7 @@ _DEEP = 48
 
 def set_out(path: str, bin_folder: str) -> None:
     """Put a folder out of the way in one step; ``empty_bin`` removes it later. Removing many folders is slow, moving is not."""
-    os.makedirs(bin_folder, mode=0o700, exist_ok=True)
+    _make(bin_folder)
     for number in range(_BIN):
         try:
             os.rename(path, f"{bin_folder}/{number}")
@@ -21,11 +21,16 @@ def set_out(path: str, bin_folder: str) -> None:
         except FileNotFoundError:
             if not os.path.lexists(path):
                 return
-            os.makedirs(bin_folder, mode=0o700, exist_ok=True)  # the bin was emptied at this moment
+            _make(bin_folder)  # the bin was emptied at this moment
         except OSError as error:
             if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
                 raise
     remove_tree(path)  # the bin is full: nobody empties it, so nothing more goes in
+
+
+def _make(folder: str) -> None:
+    with contextlib.suppress(FileExistsError):  # ``exist_ok`` would fail where it is removed between two looks
+        os.makedirs(folder, mode=0o700)
 
 
 def empty_bin(bin_folder: str) -> None:
