@@ -318,6 +318,7 @@ def _live(order: dict[str, Any], box: socket.socket) -> None:
         _say(box, ("end", EXIT_NOT_EXECUTABLE, None, os.strerror(fault.errno or errno.EACCES)))
         os._exit(0)
     _say(box, ("started",))
+    kernel.trim()  # what building the view took is 0.08 MiB of a box's memory for as long as it lives
     reaper.reap(child, box, pty=order["pty"])
 
 

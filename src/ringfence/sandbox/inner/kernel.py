@@ -159,6 +159,15 @@ inotify_rm_watch = _library_call("inotify_rm_watch", ctypes.c_int, ctypes.c_int)
 inotify_add_watch = _library_call("inotify_add_watch", ctypes.c_int, _str, ctypes.c_uint32)
 
 
+_trim = getattr(_libc, "malloc_trim", None)  # glibc has it
+
+
+def trim() -> None:
+    """Give back to the kernel what the C library keeps of freed memory."""
+    if _trim is not None:
+        _trim(0)
+
+
 def set_attributes(tree: int, flags: int, *, userns: int = -1, path: bytes = b"", recursive: bool = True) -> None:
     """Set mount attributes on the mount behind a descriptor (or a path), with everything mounted below it."""
     attr = MountAttr(set=flags | (ATTR_IDMAP if userns >= 0 else 0), userns=max(userns, 0))
