@@ -36,8 +36,6 @@ REMEMBERED = (b"/etc/", b"/run/")
 ENVIRONMENT = b"/proc/1/environ"
 LISTERS = frozenset({b"/usr/bin/ps", b"/bin/ps", b"/usr/bin/top"})
 """Programs of the system that ask for every process's environment whether it is to be shown or not."""
-RESOLVE = 1 | 2 | 4 | 8
-"""openat2: no other file system, no magic links, no links, nothing above."""
 
 
 def on_host(folder: bytes, name: bytes) -> int:
@@ -59,7 +57,7 @@ def on_host(folder: bytes, name: bytes) -> int:
 
 
 def _mode(above: int, name: bytes) -> int:
-    how = struct.pack("=QQQ", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, RESOLVE)
+    how = struct.pack("=QQQ", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, kernel.RESOLVE_HERE)
     try:
         found = kernel.openat2(above, name, how, len(how))
     except OSError as fault:

@@ -23,8 +23,6 @@ FILES = (*KEYS, b"/kcore", b"/kmsg", b"/1/environ", b"/1/mem")
 """Of /proc; beside the keys, what is closed to a box anyway."""
 FILE_MODE = stat.S_IFREG | 0o444
 """Whoever answers refuses to open it, and hears of the try so."""
-RESOLVE = 1 | 2 | 4 | 8
-"""openat2: no other file system, no magic links, no links, nothing above."""
 
 
 def place(number: int) -> bytes:
@@ -100,7 +98,7 @@ class Telling:
 
 def _count(root: int, folder: bytes) -> int:
     """Names in a folder, as far as they matter. Raises OSError."""
-    how = struct.pack("=QQQ", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, RESOLVE)
+    how = struct.pack("=QQQ", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, kernel.RESOLVE_HERE)
     here = kernel.openat2(root, folder or b".", how, len(how))
     try:
         with os.scandir(here) as names:

@@ -130,13 +130,17 @@ class View:
         self.root.serve(made)
         kernel.move_mount(self.root.mount, b"", kernel.AT_FDCWD, BASE, kernel.MOVE_FROM_EMPTY)
         self.root.leave()
-        self.made.update(entry[0] for entry in made)
-        for folder in skeleton.between(self.steps):
-            self.between[folder] = kernel.clone_tree(BASE + folder, recursive=False)
-        for index in self.parts:
-            if tells.place(index) in self.made:
-                self.told[index] = os.open(BASE + tells.place(index), os.O_PATH | os.O_DIRECTORY)
-        self.served = True
+        names = {entry[0] for entry in made}
+        between = {folder: kernel.clone_tree(BASE + folder, recursive=False) for folder in skeleton.between(self.steps)}
+        places = {index: tells.place(index) for index in self.parts}
+        told = {
+            index: os.open(BASE + place, os.O_PATH | os.O_DIRECTORY)
+            for index, place in places.items()
+            if place in names
+        }
+        # Only now does anything rest on it: where one of these failed, the small tmpfs takes its place.
+        self.made |= names
+        self.between, self.told, self.served = between, told, True
 
     def _tellers(self) -> list[skeleton.Entry]:
         found = tells.files()
