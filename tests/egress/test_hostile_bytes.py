@@ -42,12 +42,23 @@ print(got.decode("latin-1"))
 """
 
 
+def reached(rig, mark):
+    """The hosts that the web's servers were asked for; the first may take its time, and is not to be taken for a later one's."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        hosts = [contact["host"] for contact in rig.world.internet.contacts(mark) if contact["server"] == "http"]
+        if hosts:
+            return hosts
+        time.sleep(0.01)
+    return []
+
+
 def speak(rig, host, port, *data: bytes):
+    """What came back: an answer or the connection's end, before the five seconds of the client are over."""
     words = [part.hex() for part in data]
-    begun = time.monotonic()
     done = rig.box.python(SPEAK, host, str(port), *words)
-    assert time.monotonic() - begun < 4
     assert done.returncode == 0, done.stderr
+    assert "error timed out" not in done.stdout
     return done.stdout
 
 
@@ -106,7 +117,7 @@ def test_a_request_hidden_behind_a_chunked_body_is_read_as_one(rig):
     mark = rig.world.internet.mark()
     hidden = b"POST / HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
     speak(rig, "example.org", 80, hidden + GET.replace(b"example.org", b"evil.example.net"))
-    assert [c["host"] for c in rig.world.internet.contacts(mark) if c["server"] == "http"] in (["example.org"], [])
+    assert reached(rig, mark) == ["example.org"]
 
 
 def test_a_chunk_that_lies_about_its_length_ends_the_connection(rig):
@@ -121,7 +132,7 @@ def test_websocket_goes_through_and_is_opaque_only_after_the_server_agreed(rig):
     refused = upgrade.replace(b"/websocket", b"/other")
     mark = rig.world.internet.mark()
     speak(rig, "example.org", 80, refused + GET.replace(b"example.org", b"evil.example.net"))
-    assert all(c["host"] == "example.org" for c in rig.world.internet.contacts(mark) if c["server"] == "http")
+    assert reached(rig, mark) == ["example.org"]
 
 
 def hello(name: bytes | None, *, ech: bool = False, twice: bool = False) -> bytes:

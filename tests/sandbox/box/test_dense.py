@@ -40,7 +40,7 @@ def private(pid):
 @pytest.mark.needs_root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a box's process")
 @pytest.mark.needs_userns
-def test_a_boxs_own_process_takes_some_three_mebibytes_after_many_boxes(bench):
+def test_a_boxs_own_process_takes_less_than_three_mebibytes_after_many_boxes(bench):
     for _ in range(20):
         bench.run("/usr/bin/true")
     running = bench.begin(bench.plan("/usr/bin/sleep", "5"))
@@ -48,4 +48,4 @@ def test_a_boxs_own_process_takes_some_three_mebibytes_after_many_boxes(bench):
     own = sum(private(pid) for pid in running.box.pids())
     running.box.kill("enough")
     running.finish()
-    assert own < 3200, f"{own} KiB"
+    assert own < 3072, f"{own} KiB"

@@ -41,11 +41,11 @@ def wait_for(condition, seconds=10.0):
 @pytest.mark.needs_userns
 def test_the_next_box_is_begun_while_a_long_command_runs_and_after_a_short_one(bench):
     bench.run("/usr/bin/true")
-    wait_for(lambda: len(children(bench.launcher.pid)) == 3)  # two helpers and the next box
+    wait_for(lambda: len(children(bench.launcher.pid)) == 4)  # three that help, and the next box
     waiting = children(bench.launcher.pid)
     running = bench.begin(bench.plan("/usr/bin/sleep", "5"))
-    wait_for(lambda: len(children(bench.launcher.pid)) == 4)
+    wait_for(lambda: len(children(bench.launcher.pid)) == 5)
     assert waiting < children(bench.launcher.pid), "the one that was begun took the order, and another was begun"
     running.box.kill("enough")
     running.finish()
-    wait_for(lambda: len(children(bench.launcher.pid)) == 3)
+    wait_for(lambda: len(children(bench.launcher.pid)) == 4)

@@ -1,4 +1,4 @@
-"""kill -9 of launcher, box init or the program that stands for the supervisor, at random moments: nothing is left."""
+"""kill -9 of launcher, a process beside it, box init or the program that stands for the supervisor: nothing is left."""
 
 import base64
 import os
@@ -43,6 +43,13 @@ def there(pid):
         return False
 
 
+def children(pid):
+    try:
+        return pids_of(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii"))
+    except OSError:
+        return []
+
+
 def pids_of(text):
     return [int(word) for word in text.split()]
 
@@ -59,8 +66,13 @@ def one_round(bench, layer, state, rng):
     time.sleep(rng.random() * 0.12)
     os.set_blocking(process.stdout.fileno(), False)
     boxes = pids_of((process.stdout.read() or b"").decode())
-    victim = rng.choice(["supervisor", "launcher", "init"])
-    target = {"supervisor": process.pid, "launcher": launcher, "init": boxes[-1] if boxes else launcher}[victim]
+    victim = rng.choice(["supervisor", "launcher", "beside", "init"])
+    target = {
+        "supervisor": process.pid,
+        "launcher": launcher,
+        "beside": rng.choice([pid for pid in children(launcher) if pid not in boxes] or [launcher]),
+        "init": boxes[-1] if boxes else launcher,
+    }[victim]
     try:
         os.kill(target, signal.SIGKILL)
     except ProcessLookupError:

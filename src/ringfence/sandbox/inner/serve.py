@@ -19,6 +19,7 @@ from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.spare import Kind, Spare
 from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
+from ringfence.sandbox.inner.zygote import Zygote
 
 ORDER_SECONDS = 10.0
 SLICE = 100_000
@@ -45,6 +46,11 @@ class Launcher:
         self.folders: list[Entry] | None = None
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
+
+    def run(self) -> None:
+        """Until the supervisor goes away. What is loaded by now is what every box begins with."""
+        self.zygote = Zygote()
+        self.loop.run()
 
     def _hear(self, _events: int) -> None:
         try:
@@ -104,7 +110,7 @@ class Launcher:
         if spare is not None:
             spare.drop()
         self.kind = kind
-        return Spare(self.hierarchies, self.decoys.descriptor, kind, None)
+        return Spare(self.zygote, self.hierarchies, self.decoys.descriptor, kind, None)
 
     def _refill(self) -> None:
         """Begin the next box, when the last one no longer needs the processor for its start. Once is enough."""
@@ -113,7 +119,7 @@ class Launcher:
             gc.collect()  # what a box left holds itself in cycles; what was loaded before is frozen and not looked at
         if self.spare is None:
             try:
-                spare = Spare(self.hierarchies, self.decoys.descriptor, self.kind, self.folders)
+                spare = Spare(self.zygote, self.hierarchies, self.decoys.descriptor, self.kind, self.folders)
             except OSError:
                 return  # the next order tries again, and tells
             self.spare = spare
@@ -137,6 +143,7 @@ class Launcher:
         if self.spare is not None:
             self.spare.drop()
         self.hierarchies.close()
+        self.zygote.close()
         self.answerer.close()
         self.closer.close()
 
@@ -206,7 +213,7 @@ def main(arguments: list[str]) -> int:
     gc.freeze()
     gc.disable()
     control.send(b"ready")
-    launcher.loop.run()
+    launcher.run()
     launcher.close()
     filled.clear()
     return 0

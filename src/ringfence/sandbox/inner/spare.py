@@ -13,13 +13,11 @@ import socket
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ringfence.sandbox.inner import init, kernel
 from ringfence.sandbox.inner.answerer import LONGEST, Answered, Answerer
 from ringfence.sandbox.inner.groups import Hierarchies
 from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.watch import Record
-
-NAMESPACES = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+from ringfence.sandbox.inner.zygote import Zygote
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,9 @@ class Kind:
 class Spare:
     """Process 1 of a box to be. Whoever takes it owns everything in it."""
 
-    def __init__(self, hierarchies: Hierarchies, watcher: int, kind: Kind, folders: list[Entry] | None) -> None:
+    def __init__(
+        self, zygote: Zygote, hierarchies: Hierarchies, watcher: int, kind: Kind, folders: list[Entry] | None
+    ) -> None:
         """``folders``: what the root of the box before held. Raises OSError where no box can be begun."""
         self.kind = kind
         self.answered: Answered | None = None
@@ -47,17 +47,19 @@ class Spare:
         self.box, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.groups = hierarchies.make()
-            mapped = (os.geteuid(), os.getegid()) if kind.map_user else None
-            flags = NAMESPACES | kernel.SIGCHLD | (kernel.CLONE_NEWUSER if kind.map_user else 0)
             try:
-                self.pid = kernel.clone(flags, 0, 0, 0, 0)
+                self.pid = zygote.fork(
+                    theirs,
+                    watcher,
+                    mapped=(os.geteuid(), os.getegid()) if kind.map_user else None,
+                    groups=self.groups.doors(),
+                    closed=kind.closed,
+                    folders=folders,
+                )
             except OSError:
                 self.box.close()
                 self.groups.remove()
                 raise
-            if self.pid == 0:
-                doors = self.groups.doors()
-                init.main(theirs.fileno(), watcher, mapped=mapped, groups=doors, closed=kind.closed, folders=folders)
         self.pidfd = os.pidfd_open(self.pid)
 
     def sound(self) -> bool:

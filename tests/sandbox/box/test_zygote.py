@@ -1,0 +1,60 @@
+"""Process 1 of each box is forked by a process that does nothing else: it is the launcher's child, and little is its own."""
+
+import os
+import signal
+
+import pytest
+
+from ringfence.sandbox.launcher import Launcher
+
+pytestmark = pytest.mark.needs_userns
+ZYGOTE = 2
+"""Of the launcher's children, in the order of their making: who answers for the roots, who closes, who forks."""
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def stat(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def ended(pid):
+    try:
+        return stat(pid)[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def parent(pid):
+    return int(stat(pid)[1])
+
+
+@pytest.fixture
+def launcher(bench, tmp_path):
+    with Launcher.spawn(str(tmp_path / "state")) as one:
+        bench.launcher = one
+        yield one
+
+
+def test_a_boxs_first_process_is_the_launchers_child(bench, launcher):
+    running = bench.begin(bench.plan("/bin/sleep", "5"))
+    assert parent(running.box.pid) == launcher.pid
+    assert children(children(launcher.pid)[ZYGOTE]) == []
+    running.box.kill("enough")
+    running.finish()
+
+
+def test_when_it_dies_running_boxes_go_on_and_the_next_ones_start(bench, launcher, wait_for):
+    running = bench.begin(bench.plan("/bin/sh", "-c", "echo; read line; echo end"))
+    wait_for(lambda: bool(running.parts[0]))
+    forking = children(launcher.pid)[ZYGOTE]
+    os.kill(forking, signal.SIGKILL)
+    wait_for(lambda: ended(forking))
+    for number in range(3):
+        assert bench.sh(f"echo {number}").out == f"{number}\n".encode()
+    assert forking not in children(launcher.pid)
+    assert running.finish().out.endswith(b"end\n")
