@@ -17,6 +17,8 @@ from ringfence.sandbox.gauntlet.servers import Servers
 from ringfence.sandbox.gauntlet.victims import Victims, raise_victims
 
 TRIES = 5
+CONTROLS = 2
+"""Runs without a fence, until one shows that the attack works here: a busy machine may be too slow for some."""
 ORDINARY = Attack(
     name="ordinary-work",
     family="works",
@@ -76,7 +78,7 @@ class Gauntlet:
         """The control run, then the run behind the fence."""
         control = self.known.get(attack.name)
         if control is None:
-            control = self.attempt(attack, self._control).passed
+            control = any(self.attempt(attack, self._control).passed for _ in range(CONTROLS))
         fenced = self.attempt(attack, self.fence)
         return Result(
             name=attack.name,
