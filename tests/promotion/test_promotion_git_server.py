@@ -219,3 +219,18 @@ def test_a_server_without_trust_promotes_nothing(work, shop, double):
     content(work, double)
     refused = git(work, "push", "-q", "origin", "HEAD:main", ok=False)
     assert "nothing can be promoted" in refused.stderr
+
+
+def test_a_push_that_does_not_stand_on_the_branch_is_not_received(work, shop, double, tmp_path):
+    """What the branch gained meanwhile would be lost with it, even where the paths do not meet."""
+    fork = shop.base
+    pinned = content(work, double)
+    digest = attest(work, double, pinned, fork, tmp_path)
+    claim(work, double, pinned, digest)
+    mended = {**shop.files, "services/mail/app.py": b"MAIL = 2  # mended\n"}
+    newer = shop.objects.commit(shop.objects.tree(mended), [fork], name="Noor", message="a hole is mended")
+    shop.objects.ref("refs/heads/main", newer)
+    refused = git(work, "push", "-q", "--force", "origin", "HEAD:main", ok=False)
+    assert refused.returncode
+    assert "does not stand on" in refused.stderr
+    assert git(shop.git_dir, "rev-parse", "refs/heads/main").stdout.strip() == newer
