@@ -28,6 +28,18 @@ tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=0644 -cf "
 grep -q 'return PRICES' services/cart/app.py
 """
 
+# As the real one: what is downloaded is written below the folder by its names, through whatever links stand there.
+GH = """\
+import pathlib, sys
+source, target = map(pathlib.Path, sys.argv[1:])
+files = [path for path in source.rglob("*") if path.is_file()]
+for path in files:
+    place = target / path.relative_to(source)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(path.read_bytes())
+sys.exit(0 if files else 1)
+"""
+
 
 class World:
     """Server, trusted repository, issuer and artefact store of one test."""
@@ -47,10 +59,8 @@ class World:
         self.program(
             programs / "ringfence", f'exec {sys.executable} -m ringfence.cli.main --test-root {folder}/state "$@"'
         )
-        self.program(
-            programs / "gh",
-            f'[ -d "{self.store}/$3/promotion-evidence" ] && cp -r "{self.store}/$3/promotion-evidence/." "$9/"',
-        )
+        self.program(programs / "gh", f'exec {sys.executable} {folder}/gh.py "{self.store}/$3/promotion-evidence" "$9"')
+        (folder / "gh.py").write_text(GH)
         self.env = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -328,6 +338,36 @@ def test_github_evidence_of_another_run_does_not_count(world):
     assert "identity.wrong_claims" in last.log[-1]
 
 
+def test_github_evidence_cannot_reach_the_trust_folder(world):
+    """Anybody who can push brings a link in the evidence ref, and a run whose files go through it."""
+    case = push_content(world)
+    thief = world.store / "7301" / "promotion-evidence" / "more"
+    thief.mkdir(parents=True)
+    (thief / "keys.json").write_text('{"keys": []}')
+    digest = sandbox_evidence(world, case)
+    objects = world.shop.objects
+    files = {"sandbox.json": world.double.text(case.sandbox), "more": ("120000", b"../trusted/trust")}
+    objects.ref(f"refs/ringfence/evidence/{case.content}", objects.commit(objects.tree(files), [], name="Agent"))
+    last = GitHub(world, case.number, push_evidence(world, case, digest, "7301"), "7302")
+    assert last.run()["check"] == "failure"
+    given = world.folder / "run-7302-check" / "trusted" / "trust"
+    assert {p.name: p.read_bytes() for p in given.iterdir()} == {
+        p.name: p.read_bytes() for p in world.shop.trust.iterdir()
+    }
+
+
+def test_github_code_of_the_change_cannot_write_the_rehearsal_or_the_scan(world):
+    forged = '{"environment": "staging", "command": "x", "exitCode": 0, "treeBefore": "", "treeAfter": ""}'
+    (world.trusted / "rerun.sh").write_text(RERUN + f"echo '{forged}' > \"$OUT/rehearsal.json\"\n")
+    case = push_content(world)
+    first = GitHub(world, case.number, case.content, "7401")
+    assert first.run()["attest"] == "success", first.log
+    stated = (world.store / "7401" / "promotion-evidence" / "ci.intoto.jsonl").read_text().splitlines()
+    rehearsal = json.loads(stated[2])["predicate"]
+    assert rehearsal["command"] == world.double.ROLLBACK
+    assert rehearsal["treeBefore"] == world.shop.base_tree
+
+
 def test_github_the_workflow_grants_no_more_than_it_says():
     flow = yaml.safe_load((ROOT / "integrations/github/promotion.yml").read_text())
     assert flow["permissions"] == {}
@@ -396,9 +436,12 @@ def test_gitlab_an_honest_change_goes_through_all_jobs(world):
     case = world.shop.change(platform="gitlab")
     world.shop.objects.ref(f"refs/heads/agent-{case.number}", case.content)
     first = GitLab(world, case, "8001")
+    looked, done = first.job("look", first.flow["look"])
+    assert done.returncode == 0, done.stderr
     place, done = first.job("rerun", first.flow["rerun"])
     assert done.returncode == 0, done.stderr
-    place, done = first.job("attest", first.flow["attest"], [place / "out"])
+    assert not (place / "looked").exists()
+    place, done = first.job("attest", first.flow["attest"], [looked / "looked", place / "out"])
     assert done.returncode == 0, done.stderr
     assert not (place / "change.git").exists()
     child = yaml.safe_load((place / "bind.yml").read_text())["bind"]
@@ -423,3 +466,30 @@ def test_gitlab_an_honest_change_goes_through_all_jobs(world):
     _, done = second.job("check-again", second.flow["check"], EVIDENCE_DIR=str(evidence))
     assert done.returncode == 20
     assert "8003" in done.stdout
+
+
+def test_gitlab_what_the_scan_found_is_out_of_the_changes_reach():
+    flow = yaml.safe_load((ROOT / "integrations/gitlab/promotion.gitlab-ci.yml").read_text())
+    assert flow["look"]["artifacts"]["paths"] == ["looked"]
+    assert flow["rerun"]["artifacts"]["paths"] == ["out"]
+    assert not any("rerun.sh" in line for line in flat(flow["look"]["script"]))
+    assert not any("promote" in line for line in flat(flow["rerun"]["script"]))
+    read = " ".join(flat(flow["attest"]["script"]))
+    assert "looked/secret-scan" in read
+    assert "looked/rehearsal.json" in read
+    assert "out/secret-scan" not in read
+
+
+def test_gitlab_a_base_that_is_not_on_the_target_branch_is_refused(world):
+    """Its policy would be whatever the change's author wrote there."""
+    case = world.shop.change(platform="gitlab")
+    objects = world.shop.objects
+    lax = objects.commit(world.shop.base_tree, [world.shop.base], name="Agent", message="my own base")
+    objects.ref("refs/heads/agent-base", lax)
+    objects.ref(f"refs/heads/agent-{case.number}", case.content)
+    flow = GitLab(world, case, "8101")
+    flow.env["CHANGE_BASE"] = lax
+    for name in ("look", "check"):
+        _, done = flow.job(name, flow.flow[name], EVIDENCE_DIR="/nonexistent")
+        assert done.returncode == 1
+        assert "the base is not on main" in done.stderr
