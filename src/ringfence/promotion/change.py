@@ -63,6 +63,8 @@ class Change:
     """Touched paths that the base changed as well since the fork."""
     label: str = ""
     """How reports name the difference."""
+    called: tuple[str, ...] = ()
+    """Globs of what the base's CI files name as parts of themselves."""
     sources: dict[str, str] = field(default_factory=dict)
     """New path to old path, for files that moved unchanged."""
 

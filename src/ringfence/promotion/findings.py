@@ -96,6 +96,12 @@ KINDS: dict[str, _Kind] = {
     "ci.not_run": _kind(3, "a trusted re-run of this commit", _RERUN),
     "ci.failed": _kind(3, "a trusted re-run that passed", "mend the change until the trusted re-run passes"),
     "sandbox.not_run": _kind(3, "a sandbox run with a result and a digest", "run the change in the sandbox first"),
+    "tests.fewer": _kind(
+        3,
+        "no fewer tests than on the base, and none newly switched off",
+        "a named person who is not the author records why (ringfence promote explain --record)",
+        Outcome.HOLD,
+    ),
     "delta.unexplained": _kind(
         3,
         "sandbox and trusted run agree",

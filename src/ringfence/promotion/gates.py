@@ -11,11 +11,12 @@ from ringfence.promotion import overrides, ownership, sandbox_report
 from ringfence.promotion.artifacts import KeptBytes, check_digests
 from ringfence.promotion.blast.flags import check_flags, is_read
 from ringfence.promotion.blast.measure import measure
+from ringfence.promotion.blast.paths import altered_inputs
 from ringfence.promotion.change import Change, Reader, base_file
 from ringfence.promotion.claim import Claim
 from ringfence.promotion.decide import GateState, Label, SandboxRun, Situation, TrustedRun, judge, table
 from ringfence.promotion.evidence import Evidence
-from ringfence.promotion.findings import Finding, Outcome, finding
+from ringfence.promotion.findings import Finding, Outcome, finding, shown
 from ringfence.promotion.gather import without
 from ringfence.promotion.globs import matches_any
 from ringfence.promotion.identity import Identity, check_token
@@ -297,7 +298,7 @@ def _conclude(question: Question, change: Change, pinned: Pinned, run: _Run, num
         artifact_sha256=_trusted_digest(run.statements),
         policy_sha256=question.policy_sha256,
         evidence=tuple((name, hashlib.sha256(raw).hexdigest()) for name, raw in sorted(files.items())),
-        notes=(*notes, *explained, *_reviewer_notes(numbers)),
+        notes=(*notes, *explained, *_reviewer_notes(change, numbers)),
         break_glass=broken,
         headline=f"BREAK GLASS: {broken}"
         if broken
@@ -310,10 +311,12 @@ def _trusted_digest(statements: Statements | None) -> str:
     return subject[0].digest.get("sha256", "") if subject else ""
 
 
-def _reviewer_notes(numbers: dict[str, int]) -> list[str]:
+def _reviewer_notes(change: Change, numbers: dict[str, int]) -> list[str]:
     notes = []
-    if numbers.get("altered_inputs"):
-        notes.append(f"{numbers['altered_inputs']} inputs that both runs share were altered: equal digests prove less")
-    if numbers.get("test_files_removed"):
-        notes.append(f"{numbers['test_files_removed']} test files were removed")
+    altered = altered_inputs(change)
+    if altered:
+        named = shown(", ".join(altered[:6]))
+        notes.append(f"{len(altered)} inputs that both runs share were altered ({named}): equal digests prove less")
+    if numbers["assertions_fewer"]:
+        notes.append(f"the test files hold {numbers['assertions_fewer']} fewer assertions")
     return notes

@@ -1,6 +1,7 @@
 """The blast radius of a whole change: every touched file read as what it is. Pure."""
 
 from dataclasses import dataclass, field
+from posixpath import dirname, splitext
 
 from ringfence.promotion.blast.alembic import looks_like_alembic, unknown_in_alembic
 from ringfence.promotion.blast.documents import Unreadable, read_documents
@@ -9,6 +10,7 @@ from ringfence.promotion.blast.manifests import compare_manifests, looks_like_ma
 from ringfence.promotion.blast.paths import measure_paths
 from ringfence.promotion.blast.sql import compare_sql
 from ringfence.promotion.blast.stacks import is_excepted, recognise
+from ringfence.promotion.blast.suites import measure_suites
 from ringfence.promotion.change import Change, Side, Touched
 from ringfence.promotion.findings import Finding, finding
 from ringfence.promotion.globs import matches_any_case
@@ -39,12 +41,16 @@ class _Tally:
 def measure(change: Change, policy: Policy) -> tuple[list[Finding], dict[str, int]]:
     """All findings of gate 4 but the flag's, and the numbers."""
     found, numbers = measure_paths(change, policy)
+    fewer, counts = measure_suites(change)
+    found.extend(fewer)
+    numbers.update(counts)
     tally = _Tally()
+    stayed = _renamed_in_place(change)
     for item in change.touched:
-        if item.path not in change.sources and item.path not in change.sources.values():
-            _read_file(item, policy, tally)
-        else:
+        if item.path in stayed:
             _read_moved(item, policy, tally)
+        else:
+            _read_file(item, policy, tally)
     found.extend(tally.found)
     found.extend(_places(tally, policy, change.label))
     numbers.update(
@@ -69,6 +75,22 @@ def measure(change: Change, policy: Policy) -> tuple[list[Finding], dict[str, in
             tail = names if code == "blast.iam" else ""
             found.append(finding(code, f"{name} {numbers[name]} of {cap}{tail}", change.label))
     return found, numbers
+
+
+def _renamed_in_place(change: Change) -> set[str]:
+    """Both names of files that moved unchanged, stayed in their folder and are still read as the same kind.
+
+    All others are gone from one place and new at another: what applies a file finds it by its folder and its suffix.
+    """
+    contents = {item.path: _content(item.new) or b"" for item in change.touched}
+    return {
+        name
+        for new, old in change.sources.items()
+        if dirname(new) == dirname(old)
+        and splitext(new)[1] == splitext(old)[1]
+        and recognise(new, contents[new]) == recognise(old, contents[new])
+        for name in (new, old)
+    }
 
 
 def _read_moved(item: Touched, policy: Policy, tally: _Tally) -> None:

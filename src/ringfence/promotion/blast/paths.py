@@ -6,9 +6,10 @@ from posixpath import dirname, join, normpath
 
 from ringfence.promotion.change import Change, Side, Touched, is_link
 from ringfence.promotion.findings import Finding, finding
-from ringfence.promotion.globs import matches_any, matches_any_case
+from ringfence.promotion.globs import matches_any_case
 from ringfence.promotion.objects import GITLINK
 from ringfence.promotion.policy import POLICY_PATH, Policy
+from ringfence.promotion.unseen import unseen_lines
 
 # What steers the gate, CI, reviews, agents or git itself, wherever it stands. No policy can take these away.
 ALWAYS_PROTECTED = (
@@ -19,17 +20,55 @@ ALWAYS_PROTECTED = (
     "**/CODEOWNERS",
     ".github/**",
     ".gitlab/**",
-    "**/.gitlab-ci.y*ml",
+    "**/*.gitlab-ci.y*ml",
+    ".gitlab-ci/**",
+    "**/action.y*ml",
     ".forgejo/**",
     ".gitea/**",
     ".circleci/**",
     ".buildkite/**",
-    ".travis.yml",
-    ".drone.yml",
+    ".semaphore/**",
+    ".tekton/**",
+    ".teamcity/**",
+    ".builds/**",
+    ".harness/**",
+    ".prow/**",
+    ".travis.y*ml",
+    ".drone.*",
+    ".woodpecker*",
     ".woodpecker*/**",
-    "azure-pipelines*.y*ml",
+    ".cirrus.*",
+    ".appveyor.yml",
+    "appveyor.yml",
+    "codefresh.yml",
+    "bitrise.yml",
+    ".azure-pipelines/**",
+    ".azuredevops/**",
+    "**/azure-pipelines*.y*ml",
     "bitbucket-pipelines.yml",
-    "Jenkinsfile*",
+    "**/Jenkinsfile*",
+    "**/*.jenkinsfile",
+    "**/cloudbuild*.y*ml",
+    "**/cloudbuild.json",
+    "**/buildspec*.y*ml",
+    "**/OWNERS",
+    "**/OWNERS_ALIASES",
+    ".mergify.yml",
+    ".mergify/**",
+    ".kodiak.toml",
+    ".bulldozer.yml",
+    ".policy.yml",
+    "bors.toml",
+    "renovate.json*",
+    ".renovaterc*",
+    ".husky/**",
+    "**/.githooks/**",
+    "lefthook.y*ml",
+    ".lefthook.y*ml",
+    "**/.vscode/**",
+    "**/.idea/**",
+    "**/.devcontainer/**",
+    "**/.devcontainer.json",
     ".pre-commit-config.yaml",
     ".pre-commit-hooks.yaml",
     "promotion/**",
@@ -48,16 +87,77 @@ SHARED_INPUTS = (
     "**/*lock.json",
     "**/*lock.yaml",
     "**/go.sum",
+    "**/go.mod",
+    "**/Cargo.toml",
+    "**/Gemfile",
+    "**/composer.json",
+    "**/Pipfile",
+    "**/pom.xml",
+    "**/*.gradle",
+    "**/*.gradle.kts",
+    "**/gradle.properties",
+    "**/gradle/wrapper/**",
+    "**/build.sbt",
+    "**/build.rs",
+    "**/*.csproj",
+    "**/Directory.*.props",
+    "**/nuget.config",
+    "**/environment.y*ml",
+    "**/.npmrc",
+    "**/.yarnrc*",
+    "**/.yarn/**",
+    "**/bunfig.toml",
+    "**/pip.conf",
+    "**/.cargo/**",
+    "**/.tool-versions",
+    "**/.python-version",
+    "**/.nvmrc",
+    "**/rust-toolchain*",
     "**/requirements*.txt",
     "**/pyproject.toml",
     "**/setup.py",
     "**/setup.cfg",
     "**/package.json",
     "**/Makefile",
+    "**/GNUmakefile",
+    "**/*.mk",
+    "**/CMakeLists.txt",
+    "**/meson.build",
+    "**/BUILD",
+    "**/BUILD.bazel",
+    "**/WORKSPACE*",
+    "**/MODULE.bazel",
+    "**/.bazelrc",
+    "**/Rakefile",
+    "**/justfile",
+    "**/Taskfile.y*ml",
+    "**/noxfile.py",
     "**/Dockerfile*",
+    "**/Containerfile*",
+    "**/*compose*.y*ml",
+    "**/.dockerignore",
     "**/conftest.py",
+    "**/sitecustomize.py",
+    "**/usercustomize.py",
+    "**/*.pth",
     "**/tox.ini",
     "**/pytest.ini",
+    "**/.coveragerc",
+    "**/codecov.y*ml",
+    "**/.nycrc*",
+    "**/.mocharc*",
+    "**/jest.*.*s",
+    "**/vitest.*.*s",
+    "**/karma.*.*s",
+    "**/playwright.*.*s",
+    "**/cypress.*.*s",
+    "**/vite.config.*",
+    "**/webpack.config.*",
+    "**/.babelrc*",
+    "**/babel.config.*",
+    "**/tsconfig*.json",
+    "**/phpunit.xml*",
+    "**/.rspec",
     "**/fixtures/**",
     "**/testdata/**",
 )
@@ -76,8 +176,7 @@ def measure_paths(change: Change, policy: Policy) -> tuple[list[Finding], dict[s
         "symlinks": sum(is_link(item.new) for item in change.touched),
         "submodules": sum(_is_gitlink(item) for item in change.touched),
         "commits": len(change.commits),
-        "altered_inputs": sum(matches_any(item.path, SHARED_INPUTS) is not None for item in change.touched),
-        "test_files_removed": sum(item.new is None and "test" in item.path for item in change.touched),
+        "altered_inputs": len(altered_inputs(change)),
     }
     caps = (
         ("blast.paths", "paths", limits.paths),
@@ -92,7 +191,13 @@ def measure_paths(change: Change, policy: Policy) -> tuple[list[Finding], dict[s
         finding(code, f"{name} {numbers[name]} of {cap}", label) for code, name, cap in caps if numbers[name] > cap
     ]
     found.extend(_protected(change, policy))
+    found.extend(_unseen(change))
     return found, numbers
+
+
+def altered_inputs(change: Change) -> list[str]:
+    """Paths of the change that both runs read as given: what is built, with what, and how it is tested."""
+    return [item.path for item in change.touched if matches_any_case(item.path, SHARED_INPUTS)]
 
 
 def touched_services(change: Change, policy: Policy) -> set[str]:
@@ -143,7 +248,7 @@ def _is_gitlink(item: Touched) -> bool:
 
 
 def _protected(change: Change, policy: Policy) -> Iterator[Finding]:
-    globs = (*policy.protected_paths, *ALWAYS_PROTECTED, policy.owners, POLICY_PATH)
+    globs = (*policy.protected_paths, *ALWAYS_PROTECTED, *change.called, policy.owners, POLICY_PATH)
     for item in change.touched:
         rule = matches_any_case(item.path, globs)
         if rule is None and is_link(item.new) and item.new is not None and item.new.content is not None:
@@ -154,3 +259,15 @@ def _protected(change: Change, policy: Policy) -> Iterator[Finding]:
             rule = matches_any_case(aimed, globs)
         if rule is not None:
             yield finding("blast.protected_path", f"{item.path} ({rule})", change.label)
+
+
+def _unseen(change: Change) -> Iterator[Finding]:
+    """Lines that the change brings and a reviewer does not see as they are."""
+    for item in change.touched:
+        if item.new is None or item.new.content is None or item.path in change.sources:
+            continue
+        old = item.old.content if item.old is not None and item.old.content is not None else b""
+        brought = unseen_lines(item.new.content) - unseen_lines(old)
+        if brought:
+            mark = min(mark for _, mark in brought)
+            yield finding("blast.bytes", f"{item.path} hides text from the reader (U+{mark:04X})", change.label)

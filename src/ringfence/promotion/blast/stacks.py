@@ -19,10 +19,14 @@ _BY_NAME = (
     (
         "migration",
         re.compile(
-            r"(?:.*/)?(?:migrations?|migrate)/.*\.(?:py|rb|js|ts|mjs|cjs|java|kt|go|php|ex|exs|xml|cs|psql|pgsql|ddl)\Z"
+            r"(?:.*/)?(?:migrations?|migrate)/.*\.(?:py|rb|js|ts|mjs|cjs|mts|cts|java|kt|scala|groovy|clj|go|rs|php|ex|exs|xml|"
+            r"cs|fs|vb|swift|dart|lua|pl|sh|bash|ps1|psql|pgsql|ddl)\Z",
+            re.IGNORECASE,
         ),
     ),
     ("migration", re.compile(r"(?:.*/)?db/(?:schema\.rb|structure\.sql)\Z")),
+    ("bicep", re.compile(r".*\.bicep(?:param)?\Z")),
+    ("nomad", re.compile(r".*\.nomad\Z")),
     ("jsonnet", re.compile(r".*\.(?:jsonnet|libsonnet|cue|dhall)\Z")),
     ("rego", re.compile(r".*\.(?:rego|cedar)\Z")),
 )
@@ -31,7 +35,15 @@ _BY_CONTENT = (
         "cloudformation",
         re2.compile(rb'(?m)^[ \t]*"?AWSTemplateFormatVersion"?\s*:|"?Type"?\s*:\s*"?AWS::[A-Za-z0-9]+::'),
     ),
+    ("arm", re2.compile(rb"schema\.management\.azure\.com/schemas/")),
     ("helm", re2.compile(rb"\{\{-?\s*(?:\.Values|\.Release|include|template|toYaml|range|if|with)\b")),
+)
+# Programs that make infrastructure when they run.
+_CODE = (".py", ".ts", ".js", ".mjs", ".cjs", ".mts", ".cts", ".go", ".java", ".kt", ".cs", ".fs")
+_MAKES = re2.compile(
+    rb"(?m)^[ \t]*(?:import|from|using|open|const|let|var|\}[ \t]*from|[a-z]*[ \t]*\")\b?.*"
+    rb"(?:aws-cdk-lib|@aws-cdk/|\baws_cdk\b|aws-cdk-go|\bawscdk\b|Amazon\.CDK|\bcdk8s\b|\bcdktf\b|"
+    rb"@pulumi/|\bpulumi(?:_[a-z_]+)?\b|Pulumi\.)"
 )
 _NO_EFFECT = frozenset({"__init__.py"})
 
@@ -43,6 +55,8 @@ def recognise(path: str, content: bytes) -> str | None:
     for kind, name in _BY_NAME:
         if name.match(path):
             return kind
+    if path.endswith(_CODE) and _MAKES.search(content):
+        return "infrastructure code"
     if path.casefold().endswith((".yaml", ".yml", ".json", ".template", ".tpl")):
         return next((kind for kind, pattern in _BY_CONTENT if pattern.search(content)), None)
     return None

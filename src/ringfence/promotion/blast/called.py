@@ -1,0 +1,66 @@
+"""Files that the base's CI configuration names as parts of itself: includes, local actions and workflows, templates. Pure.
+
+Only what is named in the files of the base counts. They are read as text, line by line: a name too many protects one
+file more, a YAML trick that hides one would have to be on the base already.
+"""
+
+import re
+from posixpath import dirname, join, normpath
+
+from ringfence.promotion.change import Reader
+from ringfence.promotion.objects import DIRECTORY, BadObject, find_path
+
+_STARTS = (".gitlab-ci.yml", ".gitlab-ci.yaml", "azure-pipelines.yml", "azure-pipelines.yaml", ".circleci/config.yml")
+_FOLDERS = (".github/workflows", ".gitea/workflows", ".forgejo/workflows")
+_USES = re.compile(r"""^\s*(?:-\s+)?["']?uses["']?\s*:\s*["']?\./([^"'\s#]+)""")
+_INCLUDES = re.compile(r"""^\s*(?:-\s+)?["']?(?:local|include|template)["']?\s*:\s*["']?([^"'\s#{}\[\]:@]+\.ya?ml)""")
+_ITEM = re.compile(r"""^\s*-\s+["']?([^"'\s#{}\[\]:@]+\.ya?ml)["']?\s*(?:#.*)?$""")
+_FLOW = re.compile(r"""\blocal["']?\s*:\s*["']?([^"'\s#{}\[\],]+)""")
+_MOST = 200
+
+
+def called_by_ci(tree: str, reader: Reader) -> tuple[str, ...]:
+    """Globs of what the CI files of this tree pull in from the repository itself, and what those pull in."""
+    waiting = [path for path in _STARTS if _is_file(tree, path, reader)]
+    for folder in _FOLDERS:
+        node = find_path(tree, folder, reader.tree)
+        if node is not None and node.mode == DIRECTORY:
+            waiting.extend(f"{folder}/{name}" for name in reader.tree(node.oid))
+    seen: dict[str, None] = {}
+    while waiting and len(seen) < _MOST:
+        for name in _named(waiting.pop(), tree, reader):
+            if name not in seen:
+                seen[name] = None
+                waiting.append(name)
+    return tuple(glob for name in seen for glob in (name, f"{name}/**"))
+
+
+def _is_file(tree: str, path: str, reader: Reader) -> bool:
+    node = find_path(tree, path, reader.tree)
+    return node is not None and node.mode != DIRECTORY
+
+
+def _named(path: str, tree: str, reader: Reader) -> list[str]:
+    try:
+        node = find_path(tree, path, reader.tree)
+        if node is None or node.mode not in {"100644", "100755"}:
+            return []
+        lines = reader.blob(node.oid).decode("utf-8", "replace").splitlines()
+    except BadObject:
+        return []
+    found: list[str] = []
+    for line in lines:
+        for pattern in (_USES, _INCLUDES, _ITEM, _FLOW):
+            match = pattern.search(line)
+            if match:
+                found.extend(_inside(path, match.group(1), from_root=pattern is not _INCLUDES))
+    return found
+
+
+def _inside(path: str, name: str, *, from_root: bool) -> list[str]:
+    """The name from the repository's root; a template may also be meant from its own folder."""
+    bare = name.lstrip("/")
+    places = (
+        {normpath(bare)} if from_root or name.startswith("/") else {normpath(bare), normpath(join(dirname(path), bare))}
+    )
+    return sorted(place for place in places if not place.startswith("..") and place != ".")

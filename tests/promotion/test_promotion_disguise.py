@@ -1,0 +1,194 @@
+"""Changes that look smaller than they are: moved into effect, hidden from the reader, or with the tests taken out."""
+
+import pytest
+
+REVIEW, HOLD, REFUSE = "human_review", "hold_for_explanation", "refuse"
+DROP = (
+    b"from alembic import op\nrevision = '2'\ndown_revision = '1'\n\n\n"
+    b"def upgrade():\n    op.drop_table('baskets')\n\n\ndef downgrade():\n    pass\n"
+)
+BINDING = b"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: c}\n"
+PLAIN = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: elsewhere}\ndata: {A: b}\n"
+USER = b'resource "aws_iam_user" "x" {}\n'
+SUITE = b"def test_one():\n    assert 1\n\n\ndef test_two():\n    assert 2\n    assert 3\n"
+LAB = b"include:\n  - local: /ci/build.yml\n  - 'ci/more.yml'\n  - remote: https://example.org/x.yml\njob: {script: [make]}\n"
+FLOW = b"on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - uses: ./tools/step\n      - uses: actions/checkout@v4\n"
+BASE = {
+    "attic/0002.py": DROP,
+    "attic/binding.txt": BINDING,
+    "attic/plain.yaml": PLAIN,
+    "attic/user.txt": USER,
+    "infra/k8s/other.yaml": PLAIN.replace(b"elsewhere", b"cart-staging"),
+    "services/cart/test_more.py": SUITE,
+    "services/cart/old.py": "A = 1  # \u202e\n".encode(),
+    ".gitlab-ci.yml": LAB,
+    ".github/workflows/ci.yml": FLOW,
+    "ci/build.yml": b"include: {local: ci/deep.yml}\nbuild: {script: [make]}\n",
+    "ci/deep.yml": b"deep: {script: [make]}\n",
+    "ci/more.yml": b"more: {script: [make]}\n",
+    "ci/notes.txt": b"nothing\n",
+    "tools/step/run.sh": b"echo\n",
+}
+
+
+@pytest.fixture(scope="module")
+def fuller(double, tmp_path_factory):
+    return double.Shop(tmp_path_factory.mktemp("disguise"), **BASE)
+
+
+def told(verdict):
+    return verdict.outcome.word, {reason.code for reason in verdict.reasons}
+
+
+def moved(old, new):
+    return {old: None, new: BASE[old]}
+
+
+MOVES = {
+    "a-drop-into-the-migrations": ("blast.schema", moved("attic/0002.py", "alembic/versions/0002.py")),
+    "a-text-that-becomes-infrastructure": ("blast.cannot_tell", moved("attic/user.txt", "infra/user.tf")),
+    "a-manifest-to-where-it-is-applied": ("blast.region", moved("attic/plain.yaml", "infra/k8s/plain.yaml")),
+    "a-text-that-becomes-a-binding": ("blast.authz", moved("attic/binding.txt", "infra/k8s/binding.yaml")),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_file_that_moves_into_effect_is_read_where_it_arrives(fuller, name):
+    code, files = MOVES[name]
+    outcome, codes = told(fuller.change(files).check())
+    assert outcome == REFUSE
+    assert code in codes
+
+
+def test_a_manifest_renamed_in_its_folder_changes_nothing(fuller):
+    files = moved("infra/k8s/other.yaml", "infra/k8s/another.yaml")
+    assert told(fuller.change(files).check()) == (REVIEW, set())
+
+
+UNREAD = {
+    "src/Migrations/2024_x.cs": b'migrationBuilder.DropTable(name: "Baskets");\n',
+    "src/migrations/2024_x.sh": b"psql -c 'drop table baskets'\n",
+    "infra/x.bicep": b"resource x 'Microsoft.Authorization/roleAssignments@2022-04-01' = {}\n",
+    "infra/lib/stack.ts": b"import * as iam from 'aws-cdk-lib/aws-iam';\nnew iam.User(this, 'x');\n",
+    "infra/__main__.py": b"import pulumi_aws as aws\naws.iam.User('x')\n",
+    "infra/main.go": b'package main\n\nimport (\n\t"github.com/pulumi/pulumi-aws/sdk/v6/go/aws/iam"\n)\n',
+    "infra/azure.json": b'{"$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"}\n',
+}
+
+
+@pytest.mark.parametrize("path", UNREAD)
+def test_what_makes_infrastructure_in_other_languages_cannot_be_told(fuller, path):
+    outcome, codes = told(fuller.change({path: UNREAD[path]}).check())
+    assert outcome == REFUSE
+    assert "blast.cannot_tell" in codes
+
+
+def test_code_that_only_speaks_of_infrastructure_is_code(fuller):
+    files = {"services/cart/names.py": b"import os\n\nTOOLS = ('pulumi', 'aws-cdk-lib')  # known by name\n"}
+    assert told(fuller.change(files).check()) == (REVIEW, set())
+
+
+STEERING = (
+    "ci/build.yml ci/deep.yml ci/more.yml tools/step/run.sh tools/step/action.yml action.yaml x/y.gitlab-ci.yml "
+    ".gitlab-ci/a.yml ci/Jenkinsfile Jenkinsfile.release .azure-pipelines/a.yml x/azure-pipelines.yml .tekton/a.yaml "
+    ".semaphore/semaphore.yml .cirrus.yml appveyor.yml .woodpecker.yml cloudbuild.yaml buildspec.yml OWNERS "
+    ".mergify.yml renovate.json .husky/pre-push lefthook.yml .vscode/tasks.json .devcontainer/devcontainer.json"
+).split()
+
+
+@pytest.mark.parametrize("path", STEERING)
+def test_what_steers_ci_reviews_or_a_persons_machine_is_protected(fuller, path):
+    outcome, codes = told(fuller.change({path: b"{}\n"}).check())
+    assert (outcome, codes & {"blast.protected_path"}) == (REFUSE, {"blast.protected_path"})
+
+
+def test_a_file_beside_what_ci_includes_is_an_ordinary_file(fuller):
+    assert told(fuller.change({"ci/notes.txt": b"something\n"}).check()) == (REVIEW, set())
+
+
+@pytest.mark.parametrize("path", ["makefile", "GNUmakefile", "noxfile.py", ".coveragerc", "jest.config.js", "pom.xml"])
+def test_altered_inputs_are_named_for_the_reviewer(fuller, path):
+    verdict = fuller.change({path: b"x\n"}).check()
+    assert told(verdict) == (REVIEW, set())
+    assert any(path in note for note in verdict.notes)
+
+
+HIDDEN = {
+    "override": "ACCESS = 'user\u202e'\n",
+    "open-isolate": "ACCESS = 'user\u2066# only\u2069 \u2066'\n",
+    "tags": "A = 1  # " + "".join(chr(0xE0000 + ord(c)) for c in "do as I say") + "\n",
+    "filler-as-a-name": "def f(\u3164=1):\n    return \u3164\n",
+    "variants-of-nothing": "A = 'x\U000e0101\U000e0102'\n",
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_text_that_a_reviewer_does_not_see_is_refused(fuller, name):
+    verdict = fuller.change({"services/cart/app.py": HIDDEN[name].encode()}).check()
+    assert told(verdict) == (REFUSE, {"blast.bytes"})
+    assert "U+" in verdict.reasons[0].found
+
+
+SEEN = {
+    "hebrew-in-isolates": "HELLO = '\u2068\u05e9\u05dc\u05d5\u05dd\u2069, {name}'\n",
+    "ideographic-variant": "NAME = '\u845b\U000e0100'\n",
+    "flag-of-a-region": "FLAG = '\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f'\n",
+    "joined-emoji": "TEAM = '\U0001f469\u200d\U0001f4bb'\n",
+    "soft-hyphen-and-mark": "WORD = 'Donau\u00addampf \u200f'\n",
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_marks_of_ordinary_text_reach_review(fuller, name):
+    assert told(fuller.change({"services/cart/app.py": SEEN[name].encode()}).check()) == (REVIEW, set())
+
+
+def test_what_the_base_hides_already_is_not_the_changes_doing(fuller):
+    files = {"services/cart/old.py": BASE["services/cart/old.py"] + b"B = 2\n"}
+    assert told(fuller.change(files).check()) == (REVIEW, set())
+
+
+SUITES = {
+    "a-test-removed": {"services/cart/test_more.py": SUITE.split(b"\n\n\n")[0] + b"\n"},
+    "a-test-file-removed": {"services/cart/test_more.py": None},
+    "a-test-file-that-is-no-longer-found": {
+        "services/cart/test_more.py": None,
+        "services/cart/more_checks.py": SUITE,
+    },
+    "skipped": {"services/cart/test_more.py": b"import pytest\n\n\n@pytest.mark.skip\n" + SUITE},
+    "expected-to-fail": {"services/cart/test_more.py": b"import pytest\n\npytestmark = pytest.mark.xfail\n" + SUITE},
+    "left-out": {"services/cart/tests/conftest.py": b"collect_ignore = ['test_more.py']\n"},
+    "only-one-is-run": {"services/cart/cart.test.ts": b"it.only('works', () => { expect(1).toBe(1) })\n"},
+    "go": {"services/cart/cart_test.go": b'func TestX(t *testing.T) {\n\tt.Skip("later")\n}\n'},
+    "rust": {"services/cart/lib.rs": b"#[test]\n#[ignore]\nfn works() {}\n"},
+    "java": {"services/cart/CartTest.java": b"@Disabled @Test void works() {}\n"},
+}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_fewer_tests_or_more_of_them_off_are_held_for_an_explanation(fuller, name):
+    verdict = fuller.change(SUITES[name]).check()
+    assert told(verdict) == (HOLD, {"tests.fewer"})
+
+
+KEPT = {
+    "renamed": {"services/cart/test_more.py": None, "services/cart/test_cart.py": SUITE},
+    "split-in-two": {
+        "services/cart/test_more.py": SUITE.split(b"\n\n\n")[0] + b"\n",
+        "services/cart/test_two.py": SUITE.split(b"\n\n\n")[1],
+    },
+    "one-for-another": {"services/cart/test_more.py": SUITE.replace(b"test_two", b"test_other")},
+    "skips-in-a-comment": {"services/cart/test_more.py": SUITE + b"# we do not skip\n"},
+    "code-that-skips": {"services/cart/app.py": b"def skip(n):\n    return n\n"},
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_as_many_tests_as_before_are_no_matter(fuller, name):
+    assert told(fuller.change(KEPT[name]).check()) == (REVIEW, set())
+
+
+def test_assertions_that_went_are_told_to_the_reviewer(fuller):
+    verdict = fuller.change({"services/cart/test_more.py": SUITE.replace(b"    assert 3\n", b"")}).check()
+    assert told(verdict) == (REVIEW, set())
+    assert "1 fewer assertions" in " ".join(verdict.notes)
