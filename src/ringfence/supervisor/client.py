@@ -16,6 +16,8 @@ from ringfence.supervisor.paths import Paths, check_trusted, make_private
 START_SECONDS = 60.0
 """A cold disk or a slow processor may take most of it."""
 CONNECT_SECONDS = 5.0
+OPEN_FILES = 4096
+"""Descriptors that a supervisor may hold: a connection and three streams for each of its clients, and then some."""
 _KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
 FIXED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -232,7 +234,14 @@ def _try(paths: Paths) -> _socket.socket | None:
 
 
 def _start(paths: Paths) -> None:
-    """Start the supervisor as a build tool starts its daemon: clean environment, cwd /, own session, no descriptors."""
+    """Start the supervisor as a build tool starts its daemon: nothing of this client stays in it.
+
+    Clean environment, cwd /, own session, no descriptors, no signal blocked or ignored, no limits but the hard ones.
+    """
+    import contextlib
+    import resource  # noqa: F401 - loaded before the fork, used after it
+    import signal  # noqa: F401 - as above
+
     for folder in (paths.state, paths.runtime):
         make_private(folder)
     daemon = os.path.join(os.path.dirname(os.path.abspath(__file__)), "daemon.py")
@@ -250,7 +259,8 @@ def _start(paths: Paths) -> None:
         said = _read_with_limit(ready, START_SECONDS)
     finally:
         os.close(ready)
-        os.waitpid(child, 0)
+        with contextlib.suppress(ChildProcessError):  # a caller that ignores its children has it reaped by the kernel
+            os.waitpid(child, 0)
     if not said.startswith(b"ready"):
         text = said.decode("utf-8", "backslashreplace").strip()
         raise RingfenceError(
@@ -272,10 +282,29 @@ def _become_daemon(arguments: list[str], report: int, log: int) -> None:
         os.dup2(report, 9)
         for target, source in ((0, null), (1, log), (2, log), (3, 9)):
             os.dup2(source, target)
-        os.closerange(4, 4096)
+        _leave_behind()
         os.execve(arguments[0], arguments, {"PATH": FIXED_PATH})
     finally:
         os._exit(127)
+
+
+def _leave_behind() -> None:
+    """Close all but the first four descriptors, however high; put signals and soft limits back to what a session begins with."""
+    import resource
+    import signal
+
+    for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if descriptor > 3:
+            os.closerange(descriptor, descriptor + 1)  # the listing's own is closed already
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE):
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (hard, hard))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
 
 
 def _read_with_limit(descriptor: int, seconds: float) -> bytes:
