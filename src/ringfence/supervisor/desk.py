@@ -1,6 +1,7 @@
 """Mission verbs: start, list, show, diff, commit, discard, end. The overlay and the gate do the work."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -42,9 +43,11 @@ class Desk:
             case "diff":
                 return self._gatekeeper.diff(self._load(request))
             case "commit":
-                return self._gatekeeper.commit(self._load(request), request.paths, caller.person)
+                with self._turn(request) as mission:
+                    return self._gatekeeper.commit(mission, request.paths, caller.person)
             case "discard":
-                return self._gatekeeper.discard(self._load(request), request.paths, caller.person)
+                with self._turn(request) as mission:
+                    return self._gatekeeper.discard(mission, request.paths, caller.person)
             case "reload":
                 return self._reload(request, caller)
             case "end" | "terminate":
@@ -95,22 +98,32 @@ class Desk:
             )
         body = {"action": "reload", "before": mission.policy_digest, "after": policy.digest, "by": caller.person.name}
         self._door.note(EntryKind.POLICY, dict(body), mission=MissionId(mission.id))
-        changed = msgspec.structs.replace(mission, policy_digest=str(policy.digest))
-        self._missions.store(changed)
+        changed = self._missions.change(
+            MissionId(mission.id), lambda now: msgspec.structs.replace(now, policy_digest=str(policy.digest))
+        )
         return {**self._shown(changed), "before": mission.policy_digest}
 
     def _end(self, request: requests.Mission, caller: Caller) -> Answer:
-        mission = self._load(request)
-        ended = move(mission, request.action, self._door.now())
-        gate: Answer = {}
-        if request.action == "end" and mission.commit is CommitAt.END:
-            gate = self._gatekeeper.commit(mission, (), caller.person)
-        self._door.note(
-            EntryKind.MISSION, {"action": request.action, "by": caller.person.name}, mission=MissionId(mission.id)
-        )
-        self._gatekeeper.end(mission)
-        self._missions.store(ended)
+        with self._turn(request) as mission:
+            move(mission, request.action, self._door.now())
+            gate: Answer = {}
+            if request.action == "end" and mission.commit is CommitAt.END:
+                gate = self._gatekeeper.commit(mission, (), caller.person)
+            self._door.note(
+                EntryKind.MISSION, {"action": request.action, "by": caller.person.name}, mission=MissionId(mission.id)
+            )
+            self._gatekeeper.end(mission)
+            ended = self._missions.change(
+                MissionId(mission.id), lambda now: move(now, request.action, self._door.now())
+            )
         return {**self._shown(ended), **gate}
+
+    @contextmanager
+    def _turn(self, request: requests.Mission) -> Iterator[Mission]:
+        """The mission as it is once no command of it runs; none begins until this is left."""
+        asked = self._load(request)
+        with self._gatekeeper.one_at_a_time(asked):
+            yield self._missions.load(MissionId(asked.id))
 
     def _load(self, request: requests.Mission) -> Mission:
         if request.id is not None:

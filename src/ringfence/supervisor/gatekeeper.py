@@ -9,13 +9,15 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from ringfence.ledger import record
 from ringfence.model.box import BoxPlan, Layer
 from ringfence.model.call import Context
 from ringfence.model.entry import EntryKind
-from ringfence.model.errors import BoxError
+from ringfence.model.errors import BoxError, RingfenceError
 from ringfence.model.ids import CallId, Micros, MissionId, Sha256
 from ringfence.model.person import Person
 from ringfence.policy.policy import Policy
@@ -35,6 +37,14 @@ FACTS_FRESH = 30_000_000
 """Microseconds."""
 
 
+@dataclass(slots=True)
+class _Turn:
+    """Who works on a mission now, and how many want to."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    users: int = 0
+
+
 class Gatekeeper:
     """Layers and the gate of every mission. One per supervisor; safe to use from many threads."""
 
@@ -47,20 +57,25 @@ class Gatekeeper:
         self._hidden = Hidden()
         self._later = Later()
         self._known_facts: dict[tuple[str, tuple[str, ...]], tuple[Micros, HostFacts]] = {}
-        self._busy: dict[str, threading.Lock] = {}
+        self._busy: dict[str, _Turn] = {}
         self._busy_lock = threading.Lock()
 
     @contextmanager
     def one_at_a_time(self, mission: Mission) -> Iterator[None]:
-        """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits."""
+        """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits.
+
+        Whoever has the turn may take it again. What was read of the mission before may be over by now.
+        """
         with self._busy_lock:
-            lock = self._busy.setdefault(mission.id, threading.Lock())
+            turn = self._busy.setdefault(mission.id, _Turn())
+            turn.users += 1
         try:
-            with lock:
+            with turn.lock:
                 yield
         finally:
-            if mission.one_call:
-                with self._busy_lock:
+            with self._busy_lock:
+                turn.users -= 1
+                if not turn.users:
                     self._busy.pop(mission.id, None)
 
     def worktree(self, policy: Policy) -> Worktree:
@@ -123,14 +138,17 @@ class Gatekeeper:
             os.close(null)
 
     def settle(self, mission: Mission, tree: Worktree, layer: Layer, gate: Passed | None) -> None:
-        """A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
+        """Count the call. A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
         if mission.one_call and gate is not None and gate.clean:
             if gate.files.ignored:
                 self._end(tree, layer, mission)  # ignored paths must be there for the next call
             else:
                 self._later.do(functools.partial(self._end, tree, layer, mission))
+        elif mission.one_call:
+            self._missions.store(_counted(mission))
         else:
-            self._missions.store(mission)
+            with suppress(RingfenceError):  # its state was torn down meanwhile; the command's result stands
+                self._missions.change(MissionId(mission.id), _counted)
         self._later.do(tree.sweep)
 
     def _end(self, tree: Worktree, layer: Layer, mission: Mission) -> None:
@@ -209,6 +227,10 @@ class Gatekeeper:
         policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)
         tree = self.worktree(policy)
         return tree, tree.look(MissionId(mission.id)), policy
+
+
+def _counted(mission: Mission) -> Mission:
+    return msgspec.structs.replace(mission, calls=mission.calls + 1)
 
 
 def layer_of(plan: BoxPlan) -> Layer:

@@ -8,6 +8,8 @@ import contextlib
 import enum
 import os
 import re
+import threading
+from collections.abc import Callable
 
 import msgspec
 
@@ -73,6 +75,7 @@ class Missions:
     def __init__(self, directory: str) -> None:
         """Nothing is read until it is asked for."""
         self._directory = directory
+        self._changing = threading.Lock()
 
     def folder(self, mission: MissionId) -> str:
         """The mission's own folder. Raises RingfenceError for a name that is not one of ours."""
@@ -93,6 +96,13 @@ class Missions:
             if durable:
                 os.fsync(file.fileno())
         os.replace(path + ".new", path)
+
+    def change(self, mission: MissionId, how: Callable[[Mission], Mission]) -> Mission:
+        """Change what is stored now, not what somebody read some time ago; returns what is stored then."""
+        with self._changing:
+            changed = how(self.load(mission))
+            self.store(changed)
+            return changed
 
     def load(self, mission: MissionId) -> Mission:
         """The mission. Raises RingfenceError where there is none, or its file is broken."""

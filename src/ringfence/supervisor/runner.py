@@ -156,8 +156,7 @@ class Runner:
             raise fault from error
         shown = None if gate is None else gate.fields()
         result = self._note_result(job, judged, record.result_body(execution, gate=shown))
-        done = msgspec.structs.replace(job.mission, calls=job.mission.calls + 1)
-        self._gatekeeper.settle(done, tree, layer_of(plan), gate)
+        self._gatekeeper.settle(job.mission, tree, layer_of(plan), gate)
         return wording.outcome(execution, gate, _shown(job, judged, result))
 
     def _still(self, job: Job) -> Job:
