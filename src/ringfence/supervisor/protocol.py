@@ -8,6 +8,7 @@ own to load. What a frame may hold is checked by the supervisor (``requests.py``
 import _socket
 import os
 import sys
+import time
 
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import jsontext
@@ -48,12 +49,14 @@ def send_bytes(connection: _socket.socket, body: bytes, descriptors: tuple[int, 
 class Reader:
     """Reads frames from one connection and keeps the descriptors that came with them."""
 
-    __slots__ = ("_buffer", "_connection", "descriptors")
+    __slots__ = ("_buffer", "_connection", "descriptors", "until")
 
     def __init__(self, connection: _socket.socket) -> None:
         self._connection = connection
         self._buffer = b""
         self.descriptors: list[int] = []
+        self.until: float | None = None
+        """Monotonic seconds after which nothing more is waited for, however much of a frame came; None: no such time."""
 
     def receive(self) -> dict[str, object] | None:
         """The next message, or None at the end of the stream. Raises ProtocolError for anything else."""
@@ -98,6 +101,8 @@ class Reader:
         return joined[:count]
 
     def _chunk(self) -> bytes:
+        if self.until is not None:
+            self._connection.settimeout(max(0.001, self.until - time.monotonic()))
         space = _socket.CMSG_SPACE(MAX_DESCRIPTORS * _INT)
         data, ancillary, flags, _ = self._connection.recvmsg(65536, space, _socket.MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:

@@ -4,6 +4,7 @@ The outer edge of the door: the one place that catches everything. What goes wro
 written to the log; it never becomes a permission.
 """
 
+import errno
 import os
 import select
 import socket
@@ -24,8 +25,13 @@ from ringfence.supervisor.paths import Paths
 
 MAX_CONNECTIONS = 512
 """Clients served at once; one more is told to come back, and its command does not run."""
+FULL_SECONDS = 0.1
+"""Between two looks where the host has no descriptor or memory left for a client."""
 REQUEST_SECONDS = 10.0
 """Within which a client must have said what it wants."""
+
+
+_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Server:
@@ -85,8 +91,10 @@ class Server:
     def _accept(self, listener: socket.socket) -> None:
         try:
             connection, _ = listener.accept()
-        except OSError:
-            return  # the client left between knocking and opening
+        except OSError as error:
+            if error.errno in _FULL:
+                self._stopping.wait(FULL_SECONDS)
+            return  # the client left between knocking and opening, or waits until there is room
         _, uid, _ = protocol.peer(connection)
         if uid != os.getuid():
             connection.close()  # another user's process: not even an answer
@@ -95,21 +103,27 @@ class Server:
             busy = self._active >= MAX_CONNECTIONS
             self._active += not busy
         if busy:
-            _say(
-                connection,
-                RingfenceError("supervisor-busy", f"{MAX_CONNECTIONS} clients are served already; nothing ran"),
-            )
-            connection.close()
+            _turn_away(connection, f"{MAX_CONNECTIONS} clients are served already; nothing ran")
             return
-        threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+        try:
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+        except RuntimeError:
+            _turn_away(connection, "the host has no room for another thread; nothing ran")
+            self._left()
+
+    def _left(self) -> None:
+        with self._lock:
+            self._active -= 1
+            self._last = time.monotonic()
 
     def _converse(self, connection: socket.socket) -> None:
         reader = protocol.Reader(connection)
         try:
-            connection.settimeout(REQUEST_SECONDS)
+            reader.until = time.monotonic() + REQUEST_SECONDS
             body = reader.receive_bytes()
             if body is None:
                 return
+            reader.until = None
             connection.settimeout(None)
             caller = Caller.of(connection, reader)
             reply = self._answer(requests.parse(body), caller)
@@ -132,9 +146,7 @@ class Server:
         finally:
             reader.close_descriptors()
             connection.close()
-            with self._lock:
-                self._active -= 1
-                self._last = time.monotonic()
+            self._left()
 
     def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object] | None:
         """The answer; None where this supervisor ends and took nothing, so that the client asks the next one."""
@@ -166,6 +178,12 @@ def _encoded(reply: dict[str, object]) -> bytes:
         return msgspec.json.encode(reply)
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError):
         return jsontext.encode(reply).encode("ascii")
+
+
+def _turn_away(connection: socket.socket, why: str) -> None:
+    connection.settimeout(FULL_SECONDS)  # nobody else is served meanwhile
+    _say(connection, RingfenceError("supervisor-busy", why, remedy="try again"))
+    connection.close()
 
 
 def _say(connection: socket.socket, error: RingfenceError) -> None:

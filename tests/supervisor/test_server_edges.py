@@ -1,0 +1,106 @@
+"""Clients that are slow, or too many for the host: the supervisor answers what it can and goes on serving."""
+
+import errno
+import itertools
+import socket
+import threading
+import time
+
+import pytest
+
+from ringfence.supervisor import protocol, server
+
+
+@pytest.fixture
+def serving(tmp_path, monkeypatch):
+    """A server without rooms behind it, and the path of its socket."""
+
+    class Office:
+        def answer(self, request, caller):
+            return {"alive": True}
+
+    made = server.Server(Office(), None)
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(16)
+        thread = threading.Thread(target=made.serve, args=(listener,), kwargs={"idle_seconds": 3600.0})
+        thread.start()
+        yield made, path
+        made.stop()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def knock(path):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(30)
+    connection.connect(path)
+    return connection
+
+
+def asked(path):
+    """The answer that one client hears."""
+    with knock(path) as connection:
+        reader = protocol.Reader(connection)
+        protocol.send(connection, {"verb": "status", "version": protocol.VERSION})
+        first = reader.receive_bytes()
+        assert first == protocol.TAKEN
+        return reader.receive()
+
+
+def test_a_client_that_says_a_byte_now_and_then_is_not_listened_to_for_ever(serving, monkeypatch):
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 1.0)
+    _, path = serving
+    with knock(path) as drip:
+        drip.sendall((1000).to_bytes(4, "big"))
+        begun, heard = time.monotonic(), True
+        while heard and time.monotonic() - begun < 60:
+            time.sleep(0.1)
+            try:
+                drip.sendall(b" ")
+            except OSError:
+                heard = False  # the other side closed
+    assert not heard
+    assert asked(path) == {"alive": True}
+
+
+def test_a_host_without_room_for_a_thread_is_a_fault_for_that_client_alone(serving, monkeypatch):
+    _, path = serving
+    assert asked(path) == {"alive": True}
+    real = threading.Thread.start
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with knock(path) as turned_away:
+        told = protocol.Reader(turned_away).receive()
+    monkeypatch.setattr(threading.Thread, "start", real)
+    assert told["error"]["code"] == "supervisor-busy"
+    assert asked(path) == {"alive": True}
+
+
+def test_without_descriptors_the_next_client_waits_and_the_processor_rests(serving, monkeypatch):
+    made, path = serving
+    looks = itertools.count()
+
+    class Full:
+        def __init__(self, listener):
+            self._listener = listener
+
+        def accept(self):
+            next(looks)
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    real = made._accept
+    monkeypatch.setattr(made, "_accept", lambda listener: real(Full(listener)))
+    with knock(path) as waiting:
+        begun = time.monotonic()
+        while time.monotonic() - begun < 1.0:
+            time.sleep(0.1)
+        spent = time.monotonic() - begun
+        monkeypatch.setattr(made, "_accept", real)
+        assert next(looks) <= spent / server.FULL_SECONDS + 2
+        protocol.send(waiting, {"verb": "status", "version": protocol.VERSION})
+        assert protocol.Reader(waiting).receive_bytes() == protocol.TAKEN
