@@ -10,6 +10,12 @@ import resource
 import signal
 import socket
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ringfence.sandbox.launcher import Launcher
+    from ringfence.sandbox.probe import HostReport
+    from ringfence.supervisor.server import Server
 
 if __package__ in {None, ""}:  # started as a script: this file's own place says where we are
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -95,9 +101,10 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
     # Before threads, the ledger and its keys: it must not inherit them. A host that cannot fence gets none, and each
     # command is refused with what is missing.
     launcher = Launcher.spawn(paths.state, backend=host.backend) if host.backend else None
-    from ringfence.supervisor.server import Server
+    from ringfence.supervisor.server import identity
 
-    server = Server.open(paths, launcher, host)
+    door = identity(paths.socket)
+    server = _open(paths, launcher, host)
     stopping = (signal.SIGTERM, signal.SIGINT)
     for number in stopping:
         signal.signal(number, lambda *_: server.stop())
@@ -108,12 +115,29 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
         server.serve(listener, idle_seconds=IDLE_SECONDS)
     finally:
         # The door first: clients that come now find no socket and wait for the lock, not for an answer.
-        if os.path.exists(paths.socket):
+        if door is not None and identity(paths.socket) == door:
             os.unlink(paths.socket)
         listener.close()
         server.close()
         os.close(lock)
     return 0
+
+
+def _open(paths: Paths, launcher: "Launcher | None", host: "HostReport") -> "Server":
+    """The rooms, once the ledger is free: one that writes a single entry, or a supervisor that lost its door, is waited for."""
+    import time
+
+    from ringfence.model.errors import LedgerError
+    from ringfence.supervisor.server import Server
+
+    deadline = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            return Server.open(paths, launcher, host)
+        except LedgerError as error:
+            if error.code != "ledger-busy" or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _undumpable() -> None:

@@ -27,6 +27,8 @@ MAX_CONNECTIONS = 512
 """Clients served at once; one more is told to come back, and its command does not run."""
 FULL_SECONDS = 0.1
 """Between two looks where the host has no descriptor or memory left for a client."""
+DOOR_SECONDS = 5.0
+"""Between two looks whether clients can still find this supervisor."""
 REQUEST_SECONDS = 10.0
 """Within which a client must have said what it wants."""
 
@@ -61,7 +63,9 @@ class Server:
     def serve(self, listener: socket.socket, *, idle_seconds: float) -> None:
         """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs.
 
-        Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew.
+        Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew. And when
+        its socket is no longer where it was bound (the folder goes with a log-out): with what runs finished, its ledger
+        is free for the one that clients find.
         """
         try:
             self._serve(listener, idle_seconds)
@@ -70,14 +74,15 @@ class Server:
 
     def _serve(self, listener: socket.socket, idle_seconds: float) -> None:
         listener.setblocking(False)
+        door = identity(listener.getsockname())
         while not self._stopping.is_set():
-            readable, _, _ = select.select([listener.fileno(), self._wake_read, *self._launcher], [], [], 30.0)
+            readable, _, _ = select.select([listener.fileno(), self._wake_read, *self._launcher], [], [], DOOR_SECONDS)
             if any(descriptor in readable for descriptor in self._launcher):
                 print("the launcher ended; so does the supervisor", file=sys.stderr, flush=True)
                 return
             if listener.fileno() in readable:
                 self._accept(listener)
-            elif self._idle_for() > idle_seconds:
+            elif self._idle_for() > (idle_seconds if door == identity(listener.getsockname()) else 0.0):
                 return
 
     def close(self) -> None:
@@ -178,6 +183,15 @@ def _encoded(reply: dict[str, object]) -> bytes:
         return msgspec.json.encode(reply)
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError):
         return jsontext.encode(reply).encode("ascii")
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """What lies at the path, or None where nothing does."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 def _turn_away(connection: socket.socket, why: str) -> None:
