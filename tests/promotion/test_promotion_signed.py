@@ -115,6 +115,20 @@ def test_an_explanation_that_does_not_count_lifts_nothing(shop, double, altered)
     assert case.check().outcome is Outcome.HOLD
 
 
+def test_a_moved_base_is_explained_for_that_base_alone(shop, double):
+    case, bases = shop.change().write(), [shop.base]
+    for body in (b"B = 1\n", b"B = 2\n"):
+        files = {**shop.files, "services/cart/app.py": body}
+        bases.append(shop.objects.commit(shop.objects.tree(files), bases[-1:], name="Noor"))
+    signed = explanation(double, case, codes=["base.moved"], base=bases[1])
+    (case.evidence / "explanation.dsse.json").write_bytes(signed)
+    outcomes = []
+    for base in bases[1:]:
+        shop.base = base
+        outcomes.append(case.check().outcome)
+    assert outcomes == [Outcome.HUMAN_REVIEW, Outcome.HOLD]
+
+
 def test_an_explanation_lifts_no_refusal(shop, double):
     case = shop.change({"services/cart/x.so": b"\0"}).write()
     (case.evidence / "explanation.dsse.json").write_bytes(explanation(double, case, codes=["blast.bytes"]))

@@ -118,6 +118,7 @@ def record_words(args: argparse.Namespace, paths: Paths) -> int:
     if args.break_glass:
         predicate["expiresAt"] = now + 14_400
     else:
+        predicate["base"] = str(verdict.get("base", ""))
         predicate["codes"] = [*sorted({str(item["code"]) for item in reasons if isinstance(item, dict)})]
     statement: dict[str, Value] = {
         "_type": STATEMENT,

@@ -30,7 +30,9 @@ def explain(signed: Signed, found: list[Finding]) -> tuple[list[Finding], list[s
     if raw is None or signed.trust is None:
         return found, []
     try:
-        name, reason, codes = read_explanation(raw, trust=signed.trust, head=signed.change.head.oid, at=signed.at)
+        name, reason, codes = read_explanation(
+            raw, trust=signed.trust, head=signed.change.head.oid, base=signed.change.base.oid, at=signed.at
+        )
     except Malformed as error:
         return [*found, finding("delta.unexplained", f"the explanation does not count: {error}", where)], []
     if wrote(signed.change, name, ()):

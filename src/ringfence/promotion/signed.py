@@ -30,9 +30,12 @@ class _Attestor(_Strict, frozen=True):
 
 
 class _Explanation(_Strict, frozen=True):
+    """``base``: the base that was looked at; without it nothing is said about a base that moved."""
+
     reason: str
     codes: tuple[str, ...]
     issued: int = msgspec.field(name="issuedAt")
+    base: str = ""
 
 
 class _BreakGlass(_Strict, frozen=True):
@@ -77,14 +80,15 @@ def check_attestor(
     return (None if found else identity), found
 
 
-def read_explanation(raw: bytes, *, trust: Trust, head: str, at: int) -> tuple[str, str, frozenset[str]]:
-    """Who explained which codes of this head, and why; raises Malformed."""
+def read_explanation(raw: bytes, *, trust: Trust, head: str, base: str, at: int) -> tuple[str, str, frozenset[str]]:
+    """Who explained which codes of this head, and why; raises Malformed. A moved base is explained for that base alone."""
     signed = unseal(raw, trust, "explainer", at)
     body = _predicate(signed, EXPLANATION, _Explanation)
     if _subject(signed) != {"gitCommit": head}:
         raise Malformed("signed for another head")
     _check_words(body.reason, body.issued, at)
-    return signed.by.name, body.reason, frozenset(body.codes)
+    codes = frozenset(body.codes)
+    return signed.by.name, body.reason, codes if body.base == base else codes - {"base.moved"}
 
 
 def read_break_glass(raw: bytes, *, trust: Trust, head: str, at: int) -> tuple[str, str]:
