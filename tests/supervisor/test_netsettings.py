@@ -4,8 +4,10 @@ import os
 
 import pytest
 
+from ringfence.model.call import ToolCall
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros
+from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
 from ringfence.supervisor.missions import Mission
 from ringfence.supervisor.netsettings import known_secrets, load_settings, opening_for
@@ -120,6 +122,20 @@ def test_a_missions_own_grants_and_learning_are_added(paths, tmp_path):
     assert opening.options.host_ports == ((5432, "127.0.0.1", 6432), (6379, "127.0.0.1", 6379))
     assert opening.options.inbound == ((3001, 3000), (0, 8000))
     assert opening.options.learning_until == 5
+
+
+def test_bodies_are_read_where_a_pattern_looks_into_them(paths, tmp_path):
+    text = "version: 1\nfail_closed: true\nnetwork: {allow: [{host: a.example.org, methods: [POST]}]}\n"
+    key = "patterns: [{id: key, on: [%s], regex: AKIA, tier: deny}]\n"
+    for fields, read in (("net.path, net.body", True), ("net.path", False)):
+        found = Policy.parse(text + key % fields, root=str(tmp_path))
+        opening = opening_for(load_settings(paths), found, mission(), home="/h", now=NOW, noise="aa")
+        assert opening.options.judge_bodies is read
+        tiers = [
+            found.decide(ToolCall.network("a.example.org", 443, method="POST", path="/", body=body)).tier
+            for body in ("AKIA", "nothing")
+        ]
+        assert tiers == [Tier.DENY if read else Tier.ALLOW, Tier.ALLOW]
 
 
 def test_inspection_is_on_where_a_rule_speaks_of_requests(paths, tmp_path):

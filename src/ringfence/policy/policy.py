@@ -369,6 +369,11 @@ class Policy:
         )
 
     @property
+    def reads_bodies(self) -> bool:
+        """Whether a pattern looks into the bodies of requests, so that inspected ones must be read whole."""
+        return any("net.body" in rule.on for rule, _ in self._compiled.patterns)
+
+    @property
     def inspects_anything(self) -> bool:
         """Whether any network rule needs requests to be seen."""
         return any(rule.inspect or rule.methods or rule.paths for rule, _, _, _ in self._compiled.network)

@@ -131,6 +131,7 @@ def opening_for(settings: Settings, policy: Policy, mission: Mission, *, home: s
         options=Options(
             learning_until=Micros(mission.learning_until),
             inspection=policy.inspects_anything or bool(credentials),
+            judge_bodies=policy.reads_bodies,
             host_ports=tuple(_host_port(grant) for grant in host_ports),
             inbound=tuple((grant.host, grant.box) for grant in inbound),
             ask_millis=0,
