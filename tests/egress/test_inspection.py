@@ -1,12 +1,17 @@
 """Inspection, credentials and model endpoints: judged by method and path, replaced on the way out, never seen in the box."""
 
+import gzip
 import json
 import subprocess
 import time
+import zlib
 
 import pytest
 
+from ringfence.egress import http1
 from ringfence.egress.credentials import Credential, Source, environment, netrc, parse_credentials, read_secret
+from ringfence.egress.opening import RefusedError
+from ringfence.egress.placeholders import Watch
 from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 
@@ -220,6 +225,110 @@ def test_bodies_reach_the_policy_in_windows_that_overlap(world, kit):
         rig.close()
 
 
+@pytest.fixture(scope="module")
+def reading(world, kit):
+    """A rig whose policy refuses bodies that hold a key."""
+
+    class Judge:
+        def decide(self, call):
+            keyed = "AKIA0123" in (call.request.body or "")
+            return kit.Rules(allow=("example.org:443",), deny=("example.org:443",) * keyed).decide(call)
+
+    options = {"inspection": True, "judge_bodies": True, "trusted": str(world.ca), "body_cap": 200_000}
+    made = world.rig(Judge(), options, inspects=lambda *_: True)
+    made.bundle = world.folder / "reading-ca.pem"
+    made.bundle.write_text(made.worker.authority)
+    yield made
+    made.close()
+
+
+POST = """
+import socket, ssl, sys
+data = bytes.fromhex(sys.argv[2])
+sock = socket.create_connection(("example.org", 443), 8)
+sock = ssl.create_default_context(cafile=sys.argv[1]).wrap_socket(sock, server_hostname="example.org")
+sock.sendall(data)
+if len(sys.argv) > 3:
+    print(sock.recv(1000).decode())
+    sock.sendall(bytes.fromhex(sys.argv[3]))
+while piece := sock.recv(100_000):
+    print(piece.decode())
+"""
+
+
+def post(rig, headers, *parts):
+    head = f"POST / HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n{headers}\r\n\r\n".encode()
+    words = [(head + parts[0]).hex(), *(part.hex() for part in parts[1:])]
+    done = rig.box.python(POST, str(rig.bundle), *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def chunked(*pieces):
+    return b"".join(f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in (*pieces, b""))
+
+
+KEY = b"AKIA0123"
+CODED = {
+    "chunks": ("Transfer-Encoding: chunked", chunked(*(KEY[at : at + 1] for at in range(len(KEY))))),
+    "gzip": ("Content-Encoding: gzip", gzip.compress(KEY)),
+    "x-gzip": ("Content-Encoding: identity, X-GZIP", gzip.compress(KEY)),
+    "second-member": ("Content-Encoding: gzip", gzip.compress(b"a") + gzip.compress(KEY)),
+    "deflate": ("Content-Encoding: deflate", zlib.compress(KEY)),
+    "raw-deflate": ("Content-Encoding: deflate", zlib.compress(KEY, wbits=-15)),
+    "in-the-name": (
+        "Content-Encoding: gzip",
+        gzip.compress(b"")[:3] + b"\x08" + gzip.compress(b"")[4:10] + KEY + b"\0" + gzip.compress(b"")[10:],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_no_coding_of_a_body_hides_it_from_the_policy(reading, name):
+    header, body = CODED[name]
+    if "chunked" not in header:
+        header += f"\r\nContent-Length: {len(body)}"
+    mark = reading.world.internet.mark()
+    assert "deny-example.org:443" in post(reading, header, body)
+    assert not requests(reading, mark)
+
+
+UNREADABLE = {
+    "unknown": ("br", b"abc", "egress/not-inspectable"),
+    "twice": ("gzip, gzip", gzip.compress(gzip.compress(KEY)), "egress/not-inspectable"),
+    "none": ("gzip", KEY, "egress/not-inspectable"),
+    "cut-short": ("gzip", gzip.compress(KEY)[:-4], "egress/not-inspectable"),
+    "many-parts": ("gzip", gzip.compress(b"") * 100, "egress/not-inspectable"),
+    "bomb": ("gzip", gzip.compress(bytes(1_000_000)), "egress/body-too-large"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_body_that_cannot_be_read_is_refused(reading, name):
+    coding, body, rule = UNREADABLE[name]
+    mark = reading.world.internet.mark()
+    assert rule in post(reading, f"Content-Encoding: {coding}\r\nContent-Length: {len(body)}", body)
+    assert not requests(reading, mark)
+
+
+def test_a_harmless_body_arrives_as_it_was_sent_whatever_its_coding(reading):
+    for header, body in (
+        ("Transfer-Encoding: chunked", chunked(b"one", b"two")),
+        ("Content-Encoding: gzip\r\nContent-Length: {}", gzip.compress(b"harmless")),
+    ):
+        mark = reading.world.internet.mark()
+        assert "hello" in post(reading, header.format(len(body)), body)
+        got = requests(reading, mark)[0]["body"].encode("latin-1")
+        assert got == (b"onetwo" if "chunked" in header else body)
+
+
+def test_a_program_that_waits_before_its_body_is_told_to_go_on(reading):
+    answer = post(reading, "Expect: 100-continue\r\nContent-Length: 8", b"", b"harmless")
+    assert "100 Continue" in answer
+    assert "hello" in answer
+    assert "deny-example.org" in post(reading, "Expect: 100-continue\r\nContent-Length: 8", b"", KEY)
+
+
 # -- credentials ------------------------------------------------------------------------------------------------------
 
 
@@ -265,6 +374,22 @@ def test_a_placeholder_sent_elsewhere_is_an_attempt_to_give_it_away(rig, name):
     found = rig.log(rule="egress/placeholder-elsewhere", tier=Tier.DENY)
     assert found
     assert all(line.violation for line in found)
+
+
+@pytest.mark.parametrize("step", [1, 7, 64])
+def test_a_placeholder_cut_into_chunks_or_packets_is_seen(step):
+    text = b"token=ringfence-placeholder-pkg-000000"
+    for wire in (text, chunked(*(text[at : at + 5] for at in range(0, len(text), 5)))):
+        framing = http1.Framing.LENGTH if wire is text else http1.Framing.CHUNKED
+        body, watch = http1.Body(framing=framing, left=len(text) * (wire is text)), Watch("example.org", 80)
+
+        def pass_through(wire=wire, body=body, watch=watch):
+            for at in range(0, len(wire), step):
+                body.take(wire[at : at + step])
+                watch.see(wire[at : at + step], body.drain())
+
+        with pytest.raises(RefusedError, match="placeholder"):
+            pass_through()
 
 
 def test_a_credential_that_cannot_be_read_refuses_the_request(rig):

@@ -155,11 +155,15 @@ def status_of(data: bytes) -> int | None:
 
 @dataclass(slots=True)
 class Body:
-    """Follows one body through the bytes of a connection; ``take`` says how many of them belong to it."""
+    """Follows one body through the bytes of a connection; ``take`` says how many of them belong to it.
+
+    What the body says without its framing is kept until ``drain``: text cut into chunks is whole there.
+    """
 
     framing: Framing
     left: int = 0
     done: bool = False
+    _payload: bytearray = field(default_factory=bytearray)
     _line: bytearray = field(default_factory=bytearray)
     _state: str = "size"
 
@@ -177,8 +181,15 @@ class Body:
             count = min(self.left, len(data))
             self.left -= count
             self.done = self.left == 0
+            self._payload += data[:count]
             return count
         return self._chunks(bytes(data))
+
+    def drain(self) -> bytes:
+        """The payload taken since the last time."""
+        payload = bytes(self._payload)
+        self._payload.clear()
+        return payload
 
     def _chunks(self, data: bytes) -> int:
         at = 0
@@ -186,6 +197,7 @@ class Body:
             if self._state == "data":
                 count = min(self.left, len(data) - at)
                 self.left -= count
+                self._payload += data[at : at + count]
                 at += count
                 self._state = "data" if self.left else "end"
                 continue

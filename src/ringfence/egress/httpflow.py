@@ -9,7 +9,7 @@ import time
 from ringfence.egress import http1
 from ringfence.egress.loop import Answer, Stream, TimedOut
 from ringfence.egress.opening import Opening, RefusedError, check_head
-from ringfence.egress.placeholders import no_placeholder, scan, tokens_in
+from ringfence.egress.placeholders import Watch, no_placeholder, tokens_in
 from ringfence.egress.relay import reset
 from ringfence.egress.session import Session
 
@@ -54,12 +54,13 @@ async def send(session: Session, upstream: Stream, data: bytes) -> None:
 
 async def send_body(session: Session, upstream: Stream, body: http1.Body, data: bytes) -> bytes:
     """Send one body on; returns what follows it."""
+    watch = Watch(session.host.text, session.port)
     while True:
         try:
             count = body.take(data)
         except http1.BadRequestError as error:
             raise RefusedError("egress/bad-request", str(error), "http") from None
-        scan(data[:count], session.host.text, session.port)
+        watch.see(data[:count], body.drain())
         await send(session, upstream, data[:count])
         if body.done:
             return data[count:]
@@ -105,7 +106,8 @@ class Downstream:
         self.ended = Answer(session.services.loop)
         self._status = Answer(session.services.loop)
         self._head = b""
-        self._sending = False
+        self.sending = False
+        """Whether an answer is on its way at this moment."""
         self._stopped = False
 
     async def run(self) -> None:
@@ -116,9 +118,9 @@ class Downstream:
             while data := await self.upstream.recv(65_536):
                 traffic.received += len(data)
                 traffic.moved = loop.now
-                self._sending = True
+                self.sending = True
                 await client.send_all(data)
-                self._sending = False
+                self.sending = False
                 if self._status.value is None:
                     self._watch(data)
                 if self.watch:
@@ -135,7 +137,7 @@ class Downstream:
     def stop(self) -> None:
         """No further byte of the server: what follows is our refusal. In the middle of an answer, that is a reset."""
         self._stopped = True
-        if self._sending:
+        if self.sending:
             reset(self.session.client)
         self.upstream.close()
 

@@ -7,7 +7,7 @@ import ssl
 import time
 from dataclasses import dataclass
 
-from ringfence.egress import http1, placeholders
+from ringfence.egress import bodies, http1, placeholders
 from ringfence.egress.asking import Binding
 from ringfence.egress.authority import Authority
 from ringfence.egress.httpflow import SWITCHING, Downstream, next_head
@@ -20,6 +20,7 @@ from ringfence.egress.tlsstream import TlsStream
 WINDOW = 48 * 1024
 MAX_BUFFERED = 64 * 1024 * 1024
 HOP = frozenset({"proxy-connection", "proxy-authorization"})
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,14 +111,14 @@ class Exchange:
             raise RefusedError("egress/bad-request", "a model endpoint takes plain requests only", "http")
         path = self._path(head)
         use = placeholders.find(head, self.inspector.bindings, session.host.text, session.port, path)
-        body, data = await self._whole_body(head, data)
-        secret = await self._judge(head, use, body)
+        body, texts, data = await self._whole_body(head, data)
+        secret = await self._judge(head, use, texts)
         if self.down is None:
             if not await self._connect():
                 return b""
         else:
             self.down.next_answer()
-        await self._send(self._outgoing(head, use, secret))
+        await self._send(self._outgoing(head, use, secret, drop=HOP if body is None else HOP | {"expect"}))
         if body is not None:
             await self._send(body)
             self._release()
@@ -130,24 +131,27 @@ class Exchange:
         except http1.BadRequestError as error:
             raise RefusedError("egress/bad-request", str(error), "http") from None
 
-    async def _judge(self, head: http1.Head, use: Use | None, body: bytes | None) -> str:
+    async def _judge(self, head: http1.Head, use: Use | None, texts: tuple[bytes, ...]) -> str:
         """Ask about the request, with its body in windows where bodies are judged. Returns the secret, if one is due."""
         name = use.binding.name if use is not None else self.binding.name if self.binding is not None else ""
-        verdict = await self.session.ask_request(head, credential=name, body=_window(body, 0))
-        for at in range(WINDOW, len(body or b""), WINDOW):
-            await self.session.ask_request(head, body=_window(body, at))
+        windows = [window for text in texts for window in _windows(text)]
+        verdict = await self.session.ask_request(head, credential=name, body=windows[0] if windows else None)
+        for window in windows[1:]:
+            await self.session.ask_request(head, body=window)
         if name and not verdict.secret:
             because = verdict.without or "the credential for this request could not be had"
             raise RefusedError("egress/no-credential", because, "http")
         return verdict.secret
 
-    async def _whole_body(self, head: http1.Head, data: bytes) -> tuple[bytes | None, bytes]:
-        """The head's body read to its end, where bodies are judged; else ``None`` and the bytes after the head."""
+    async def _whole_body(self, head: http1.Head, data: bytes) -> tuple[bytes | None, tuple[bytes, ...], bytes]:
+        """The head's body read to its end where bodies are judged (else ``None``), what it says, and what follows it."""
         rest = data[head.length :]
         if not self.inspector.judge_bodies:
-            return None, rest
+            return None, (), rest
         taken = bytearray()
         body = http1.Body.of(head)
+        if not body.done and not rest and (head.one("expect") or "").lower() == "100-continue":
+            await self._invite()
         while True:
             count = _take(body, rest)
             taken += rest[:count]
@@ -156,20 +160,36 @@ class Exchange:
             if body.done:
                 break
             rest = await self._more()
-        placeholders.scan(bytes(taken), self.session.host.text, self.session.port)
-        return bytes(taken), rest[count:]
+        payload = body.drain()
+        placeholders.Watch(self.session.host.text, self.session.port).see(bytes(taken), payload)
+        return bytes(taken), self._readings(head, payload), rest[count:]
+
+    async def _invite(self) -> None:
+        """Have the body sent by a program that waits to be told so: the server is not asked before it was judged."""
+        if self.down is None or not self.down.sending:
+            await self.session.client.send_all(CONTINUE, time.monotonic() + self.session.services.idle)
+
+    def _readings(self, head: http1.Head, payload: bytes) -> tuple[bytes, ...]:
+        """The payload as it is, and as a server reads it that undoes its compression."""
+        try:
+            plain = bodies.decoded(payload, head.all("content-encoding"), limit=self.inspector.body_cap)
+        except bodies.TooLargeError:
+            raise self._too_large() from None
+        except bodies.BadBodyError as error:
+            raise RefusedError("egress/not-inspectable", str(error), "http") from None
+        self._hold(0 if plain is None else len(plain))
+        return (payload,) if plain is None else (payload, plain)
 
     async def _stream_body(self, head: http1.Head, rest: bytes) -> bytes:
         """Send a body on as it comes, looking for placeholders across the seams of its pieces."""
-        session, seam = self.session, b""
+        watch = placeholders.Watch(self.session.host.text, self.session.port)
         body = http1.Body.of(head)
         total = 0
         while True:
             count = _take(body, rest)
             total += count
             self._cap(total)
-            placeholders.scan(seam + rest[:count], session.host.text, session.port)
-            seam = (seam + rest[:count])[-placeholders.OVERLAP :]
+            watch.see(rest[:count], body.drain())
             await self._send(rest[:count])
             if body.done:
                 return rest[count:]
@@ -188,7 +208,10 @@ class Exchange:
 
     def _cap(self, total: int) -> None:
         if total > self.inspector.body_cap:
-            raise RefusedError("egress/body-too-large", f"a request body above {self.inspector.body_cap} bytes", "http")
+            raise self._too_large()
+
+    def _too_large(self) -> RefusedError:
+        return RefusedError("egress/body-too-large", f"a request body above {self.inspector.body_cap} bytes", "http")
 
     async def _more(self) -> bytes:
         piece = await self.session.client.recv(65_536, time.monotonic() + self.session.services.idle)
@@ -220,14 +243,14 @@ class Exchange:
         session.services.loop.spawn(self.down.run())
         return True
 
-    def _outgoing(self, head: http1.Head, use: Use | None, secret: str) -> bytes:
+    def _outgoing(self, head: http1.Head, use: Use | None, secret: str, *, drop: frozenset[str]) -> bytes:
         session, binding = self.session, self.binding
         default = 443 if self.secure else 80
         host = session.host.text if session.port == default else f"{session.host.text}:{session.port}"
         if binding is None:
-            return placeholders.rewrite(head, head.target, host, use, secret, drop=HOP)
+            return placeholders.rewrite(head, head.target, host, use, secret, drop=drop)
         # Compressed answers could not be read for their token counts.
-        drop = HOP | {"accept-encoding", "authorization", "x-api-key", binding.header.lower()}
+        drop |= {"accept-encoding", "authorization", "x-api-key", binding.header.lower()}
         bare = placeholders.rewrite(head, head.target, host, None, "", drop=drop)
         value = f"Bearer {secret}" if binding.header.lower() == "authorization" else secret
         return bare[:-2] + f"{binding.header}: {value}\r\n\r\n".encode("latin-1", "replace")
@@ -256,11 +279,9 @@ def _take(body: http1.Body, data: bytes) -> int:
         raise RefusedError("egress/bad-request", str(error), "http") from None
 
 
-def _window(body: bytes | None, at: int) -> str | None:
-    if not body:
-        return None
-    start = max(0, at - 1024)
-    return body[start : at + WINDOW].decode("utf-8", "replace")
+def _windows(text: bytes) -> list[str]:
+    """Pieces that a question has room for, each with the end of the one before."""
+    return [text[max(0, at - 1024) : at + WINDOW].decode("utf-8", "replace") for at in range(0, len(text), WINDOW)]
 
 
 def _reason(error: BaseException) -> str:

@@ -65,6 +65,25 @@ def scan(window: bytes, host: str, port: int) -> None:
         raise elsewhere(host, port)
 
 
+@dataclass(slots=True)
+class Watch:
+    """Looks for placeholders in a body as it passes, across the seams of its pieces and of its chunks."""
+
+    host: str
+    port: int
+    _raw: bytes = b""
+    _plain: bytes = b""
+
+    def see(self, raw: bytes, plain: bytes) -> None:
+        """One piece with its framing, and its payload alone. Raises RefusedError."""
+        self._raw = self._seam(self._raw + raw)
+        self._plain = self._seam(self._plain + plain)
+
+    def _seam(self, text: bytes) -> bytes:
+        scan(text, self.host, self.port)
+        return text[-OVERLAP:]
+
+
 def elsewhere(host: str, port: int) -> RefusedError:
     """What a misplaced placeholder is answered with."""
     because = f"a credential's placeholder was sent to {host}:{port}, where that credential does not belong"
