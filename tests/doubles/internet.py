@@ -58,7 +58,7 @@ class Web(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
-    do_HEAD = do_PUT = do_DELETE = do_POST  # noqa: N815 - http.server looks for these names
+    do_HEAD = do_PUT = do_DELETE = do_TRACE = do_POST  # noqa: N815 - http.server looks for these names
 
     def _serve(self) -> None:
         length = int(self.headers.get("content-length") or 0)
@@ -81,6 +81,10 @@ class Web(http.server.BaseHTTPRequestHandler):
             self._answer(200, bytes(int(url.path.rpartition("/")[2])))
         elif url.path.startswith("/git/"):
             self._git(url, body)
+        elif url.path.endswith("/echo"):
+            self._answer(
+                200, json.dumps(seen).encode(), content_type="application/json", allow_origin=seen.get("origin", "-")
+            )
         elif url.path == "/v1/messages":
             usage = {"usage": {"input_tokens": 11, "output_tokens": 7}}
             self._answer(200, json.dumps(usage).encode(), content_type="application/json")

@@ -1,5 +1,6 @@
 """Inspection, credentials and model endpoints: judged by method and path, replaced on the way out, never seen in the box."""
 
+import base64
 import gzip
 import json
 import subprocess
@@ -7,11 +8,13 @@ import time
 import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ringfence.egress import http1
 from ringfence.egress.credentials import Credential, Source, environment, netrc, parse_credentials, read_secret
 from ringfence.egress.opening import RefusedError
-from ringfence.egress.placeholders import Watch
+from ringfence.egress.placeholders import LOOKED_FOR, Sieve, Watch, shapes
 from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 
@@ -38,6 +41,7 @@ def rig(world, kit, secret_file):
             ("example.org", "POST", "/ok*"),
             ("pkg.example.org", "GET", "/*"),
             ("api.example.com", "POST", "/v1/messages"),
+            ("api.example.com", "POST", "/v1/echo"),
         ),
     )
     credentials = (
@@ -343,8 +347,6 @@ def test_a_placeholder_becomes_the_value_outside_and_only_there(rig):
 
 
 def test_a_placeholder_in_a_password_is_replaced_as_well(rig):
-    import base64
-
     mark = rig.world.internet.mark()
     curl(rig, "-u", f"someone:{rig.worker.placeholders['pkg']}", "https://pkg.example.org/a")
     got = requests(rig, mark)[0]["headers"]["authorization"]
@@ -360,6 +362,8 @@ ELSEWHERE = {
     "in-the-query": ("https://pkg.example.org/a?t={pkg}",),
     "in-a-body": ("--data", "token={pkg}", "https://example.org/ok"),
     "a-guess": ("-H", "Authorization: Bearer ringfence-placeholder-pkg-000000", "https://pkg.example.org/a"),
+    "in-another-header": ("-H", "Origin: {pkg}", "https://pkg.example.org/a"),
+    "in-a-cookie": ("-b", "session={pkg}", "https://pkg.example.org/a"),
     "in-a-password": ("-u", "x:{git}", "https://pkg.example.org/a"),
 }
 
@@ -374,6 +378,56 @@ def test_a_placeholder_sent_elsewhere_is_an_attempt_to_give_it_away(rig, name):
     found = rig.log(rule="egress/placeholder-elsewhere", tier=Tier.DENY)
     assert found
     assert all(line.violation for line in found)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-H", "Authorization: Bearer {pkg}", "--compressed", "https://pkg.example.org/echo"),
+        ("-u", "someone:{pkg}", "https://pkg.example.org/echo"),
+        ("-H", "Authorization: {pkg}", "-X", "TRACE", "https://pkg.example.org/a"),
+        ("-d", "x", "http://127.0.0.1:18080/v1/echo"),
+        ("-X", "TRACE", "http://127.0.0.1:18080/v1/messages"),
+    ],
+    ids=["bearer", "basic", "trace", "endpoint", "trace-of-an-endpoint"],
+)
+def test_a_value_that_its_server_says_back_does_not_reach_the_box(rig, words):
+    mark = rig.world.internet.mark()
+    done = curl(rig, *(word.format(**rig.worker.placeholders) for word in words))
+    assert SECRET not in done.stdout
+    assert base64.b64encode(f"someone:{SECRET}".encode()).decode() not in done.stdout
+    if "ringfence refused" in done.stdout:
+        assert "egress/secret-returned" in done.stdout
+        assert not requests(rig, mark)
+    else:
+        assert done.returncode != 0
+        assert len(requests(rig, mark)) == 1
+    found = rig.log(rule="egress/secret-returned", tier=Tier.DENY)
+    assert found
+    assert all(line.violation for line in found)
+
+
+@given(st.text(alphabet='abcX/"<', min_size=8, max_size=20), st.binary(max_size=30), st.lists(st.integers(1, 9)))
+def test_a_value_is_found_wherever_an_answer_is_cut_and_all_else_passes(secret, around, cuts):
+    def through(answer):
+        sieve, passed = Sieve(set(shapes(secret, f"Bearer {secret}"))), b""
+        for size in [*cuts, len(answer)]:
+            piece, answer = answer[:size], answer[size:]
+            try:
+                passed += sieve.sift(piece, "h")
+            except RefusedError:
+                return passed, True
+        return passed + sieve.rest(), False
+
+    harmless = around.replace(secret.encode(), b"") + secret[:-1].encode()
+    if not any(shape in harmless for shape in shapes(secret, "")):
+        assert through(harmless) == (harmless, False)
+    passed, found = through(around + json.dumps({"a": secret}).encode() + around)
+    assert found
+    assert secret.encode() not in passed
+    passed, found = through(around + secret.encode() + around)
+    assert found
+    assert len(passed) < len(around) + LOOKED_FOR + len(around)
 
 
 @pytest.mark.parametrize("step", [1, 7, 64])

@@ -40,7 +40,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     port: int = 443
     path: str = "/"
     header: str = "authorization"
-    """For an endpoint: the header that carries the value (``authorization`` gets ``Bearer`` in front)."""
+    """The one header that carries the value. An endpoint puts ``Bearer`` in front where it is ``authorization``."""
     endpoint: str = ""
     """Name of a loopback endpoint in the box that stands for this host, for programs that take a base URL."""
     variable: str = ""

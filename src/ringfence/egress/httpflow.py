@@ -9,7 +9,7 @@ import time
 from ringfence.egress import http1
 from ringfence.egress.loop import Answer, Stream, TimedOut
 from ringfence.egress.opening import Opening, RefusedError, check_head
-from ringfence.egress.placeholders import Watch, no_placeholder, tokens_in
+from ringfence.egress.placeholders import Sieve, Watch, no_placeholder, tokens_in
 from ringfence.egress.relay import reset
 from ringfence.egress.session import Session
 
@@ -101,6 +101,7 @@ class Downstream:
     def __init__(self, session: Session, upstream: Stream, *, watch: bool = False) -> None:
         """One for a connection. ``watch``: look for a model's token counts in the answers."""
         self.session, self.upstream, self.watch = session, upstream, watch
+        self.sieve = Sieve()
         self._seam = b""
         self._answer = (0, 0)
         self.ended = Answer(session.services.loop)
@@ -119,13 +120,19 @@ class Downstream:
                 traffic.received += len(data)
                 traffic.moved = loop.now
                 self.sending = True
-                await client.send_all(data)
+                await client.send_all(self.sieve.sift(data, self.session.host.text))
                 self.sending = False
                 if self._status.value is None:
                     self._watch(data)
                 if self.watch:
                     self._count_tokens(data)
+            await client.send_all(self.sieve.rest())
             client.end_writing()
+        except RefusedError as refusal:
+            self.session.tell_refusal(refusal)
+            word = "refused"
+            reset(client)
+            reset(self.upstream)
         except OSError:
             word = "reset"
             if not self._stopped:

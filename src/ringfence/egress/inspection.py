@@ -20,6 +20,9 @@ from ringfence.egress.tlsstream import TlsStream
 WINDOW = 48 * 1024
 MAX_BUFFERED = 64 * 1024 * 1024
 HOP = frozenset({"proxy-connection", "proxy-authorization"})
+ECHOING = frozenset({"TRACE", "TRACK"})
+UNREADABLE = frozenset({"accept-encoding", "te"})
+"""Headers that ask for answers which could not be read for token counts, or for a value that comes back."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -134,6 +137,8 @@ class Exchange:
     async def _judge(self, head: http1.Head, use: Use | None, texts: tuple[bytes, ...]) -> str:
         """Ask about the request, with its body in windows where bodies are judged. Returns the secret, if one is due."""
         name = use.binding.name if use is not None else self.binding.name if self.binding is not None else ""
+        if name and head.method in ECHOING:
+            raise RefusedError("egress/secret-returned", f"{head.method} would send a credential's value back", "http")
         windows = [window for text in texts for window in _windows(text)]
         verdict = await self.session.ask_request(head, credential=name, body=windows[0] if windows else None)
         for window in windows[1:]:
@@ -247,13 +252,22 @@ class Exchange:
         session, binding = self.session, self.binding
         default = 443 if self.secure else 80
         host = session.host.text if session.port == default else f"{session.host.text}:{session.port}"
+        if binding is None and use is None:
+            return placeholders.rewrite(head, head.target, host, None, "", drop=drop)
+        drop |= UNREADABLE
         if binding is None:
+            assert use is not None
+            self._look_for(secret, placeholders.sent_by(head, use, secret))
             return placeholders.rewrite(head, head.target, host, use, secret, drop=drop)
-        # Compressed answers could not be read for their token counts.
-        drop |= {"accept-encoding", "authorization", "x-api-key", binding.header.lower()}
+        drop |= {"authorization", "x-api-key", binding.header.lower()}
         bare = placeholders.rewrite(head, head.target, host, None, "", drop=drop)
         value = f"Bearer {secret}" if binding.header.lower() == "authorization" else secret
+        self._look_for(secret, value)
         return bare[:-2] + f"{binding.header}: {value}\r\n\r\n".encode("latin-1", "replace")
+
+    def _look_for(self, secret: str, sent: str) -> None:
+        assert self.down is not None
+        self.down.sieve.values.update(placeholders.shapes(secret, sent))
 
     async def _upgraded(self, data: bytes) -> None:
         assert self.down is not None

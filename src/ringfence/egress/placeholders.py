@@ -5,13 +5,18 @@ A placeholder anywhere else than at its own host, port and path is somebody tryi
 
 import base64
 import binascii
+import html
+import json
 import re
-from dataclasses import dataclass
+import urllib.parse
+from dataclasses import dataclass, field
 
 from ringfence.egress.asking import Binding
 from ringfence.egress.http1 import Head
 from ringfence.egress.opening import RefusedError
 
+LOOKED_FOR = 8
+"""Shorter values, and shorter beginnings of values, may stand in any answer by chance."""
 PREFIX = "ringfence-placeholder-"
 ANY = re.compile(rb"ringfence-placeholder-[A-Za-z0-9_.-]{1,100}")
 OVERLAP = len(PREFIX) + 101
@@ -33,14 +38,17 @@ class Use:
 
 
 def find(head: Head, bindings: tuple[Binding, ...], host: str, port: int, path: str) -> Use | None:
-    """The placeholder of a request that may be replaced, or ``None``. Raises RefusedError for one that is elsewhere."""
+    """The placeholder of a request that may be replaced, or ``None``. Raises RefusedError for one that is elsewhere.
+
+    In another header than its own a value would be read, kept or said back by a server that takes it for something else.
+    """
     found: list[Use] = []
     for name, value in head.headers:
         basic = _basic(value)
         text = value if basic is None else basic
         for match in ANY.findall(text.encode("latin-1", "replace")):
             binding = _binding(match, bindings)
-            if binding is None or not fits(binding, host, port, path):
+            if binding is None or not fits(binding, host, port, path) or name.lower() != binding.header.lower():
                 raise elsewhere(host, port)
             found.append(Use(binding=binding, header=name, basic=basic is not None))
     if ANY.search(head.target.encode("latin-1", "replace")):
@@ -91,7 +99,7 @@ def elsewhere(host: str, port: int) -> RefusedError:
 
 
 def rewrite(head: Head, target: str, host: str, use: Use | None, secret: str, *, drop: frozenset[str]) -> bytes:
-    """The head as it leaves: target and Host given, the placeholder replaced, hop-by-hop headers of ``drop`` left out."""
+    """The head as it leaves: target and Host given, the placeholder replaced, the headers of ``drop`` left out."""
     lines = [f"{head.method} {target} {head.version}", f"Host: {host}"]
     for name, value in head.headers:
         if name.lower() in drop or name.lower() == "host":
@@ -102,6 +110,50 @@ def rewrite(head: Head, target: str, host: str, use: Use | None, secret: str, *,
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
+def shapes(secret: str, sent: str) -> tuple[bytes, ...]:
+    """How a server may say a value back: as it is, as the header sent it, or escaped for JSON, HTML or an address."""
+    texts = {secret, sent.rpartition(" ")[2], json.dumps(secret)[1:-1], html.escape(secret)}
+    texts |= {urllib.parse.quote(secret), urllib.parse.quote(secret, safe=""), urllib.parse.quote_plus(secret)}
+    return tuple(sorted(text.encode() for text in texts if len(text) >= LOOKED_FOR))
+
+
+@dataclass(slots=True)
+class Sieve:
+    """Keeps values that left with requests from coming back with answers. Bytes go through as they come.
+
+    Only a beginning of a value, of eight bytes or more, is held until the next bytes show what it is.
+    """
+
+    values: set[bytes] = field(default_factory=set)
+    _passed: bytes = b""
+    _held: bytes = b""
+
+    def sift(self, data: bytes, host: str) -> bytes:
+        """What may go on to the box now. Raises RefusedError where a value is in it."""
+        if not self.values:
+            return data
+        window = self._passed + self._held + data
+        if any(value in window for value in self.values):
+            because = f"the answer of {host} says a credential's value, which stays outside the box"
+            raise RefusedError("egress/secret-returned", because, "http")
+        begun = max(_begun(window, value) for value in self.values)
+        cut = max(len(self._passed), len(window) - (begun if begun >= LOOKED_FOR else 0))
+        ready, self._held = window[len(self._passed) : cut], window[cut:]
+        self._passed = window[:cut][-max(map(len, self.values)) :]
+        return ready
+
+    def rest(self) -> bytes:
+        """What was held, at the end: a beginning without its end."""
+        held, self._held = self._held, b""
+        return held
+
+
+def _begun(window: bytes, value: bytes) -> int:
+    """How many bytes at the end of the window are a beginning of the value."""
+    longest = min(len(window), len(value) - 1)
+    return next((size for size in range(longest, 0, -1) if window.endswith(value[:size])), 0)
+
+
 def tokens_in(data: bytes) -> tuple[int, int]:
     """The largest input and output token counts told in a stretch of a model's answer."""
     counts = {"in": 0, "out": 0}
@@ -109,6 +161,17 @@ def tokens_in(data: bytes) -> tuple[int, int]:
         side = "in" if name in {b"input_tokens", b"prompt_tokens"} else "out"
         counts[side] = max(counts[side], int(number))
     return counts["in"], counts["out"]
+
+
+def sent_by(head: Head, use: Use, secret: str) -> str:
+    """The header's value that carries the secret outside."""
+    return _replaced(
+        next(value for name, value in head.headers if name == use.header and _holds(value, use)), use, secret
+    )
+
+
+def _holds(value: str, use: Use) -> bool:
+    return use.binding.placeholder in ((_basic(value) or "") if use.basic else value)
 
 
 def _replaced(value: str, use: Use, secret: str) -> str:

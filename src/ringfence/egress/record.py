@@ -16,7 +16,7 @@ OTHER = "(other destinations)"
 DROPPED = "(tries without a line)"
 ANY = "any"
 MAX_DESTINATIONS = 1000
-VIOLATIONS = ("floor/", "egress/placeholder-elsewhere")
+VIOLATIONS = ("floor/", "egress/placeholder-elsewhere", "egress/secret-returned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
