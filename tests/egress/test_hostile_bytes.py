@@ -79,6 +79,7 @@ REQUESTS = {
     "absolute-target": b"GET http://evil.example.net/ HTTP/1.1\r\nHost: example.org\r\n\r\n",
     "connect-inside": b"CONNECT evil.example.net:443 HTTP/1.1\r\nHost: example.org\r\n\r\n",
     "http2-upgrade": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+    "http2-upgrade-beside-another": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
     "http2-in-the-clear": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "http-version-9": b"GET / HTTP/0.9\r\nHost: example.org\r\n\r\n",
     "not-http-at-all": b"\x00\x01\x02\x03garbage",

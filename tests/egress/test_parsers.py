@@ -177,6 +177,14 @@ def test_doubtful_chunks_are_refused(wire):
         "/a%00",
         "/a%2f..%2fb",
         "/a%5c..",
+        "/team/..;/other",
+        "/team/..;a=b/other",
+        "/team/..%3b/other",
+        "/team/.;/other",
+        "/team/%252e%252e/other",
+        "/team/%25252e%25252e/other",
+        "/team/%252f..%252fother",
+        "/" + "%25" * 5 + "25" * 5,
         "a",
         "/%zz",
         "/%4",
@@ -185,6 +193,11 @@ def test_doubtful_chunks_are_refused(wire):
 def test_paths_that_servers_read_differently_are_refused(target):
     with pytest.raises(http1.BadRequestError):
         http1.split_target(target)
+
+
+@pytest.mark.parametrize("target", ["/a;b=..c/d", "/a...b", "/...", "/100%25", "/a%2Bb", "/a%20b;v=1", "/c%252Bd"])
+def test_ordinary_paths_with_dots_and_escapes_are_read(target):
+    assert http1.split_target(target) == (target, None)
 
 
 def test_an_escaped_slash_has_two_readings():

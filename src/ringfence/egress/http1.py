@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 MAX_HEAD = 32 * 1024
 MAX_HEADERS = 128
+MAX_ESCAPES = 4
+"""How often an escape may be escaped again before nobody can say what a path means."""
 METHOD = re.compile(r"[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}")
 FIELD_NAME = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 FIELD_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
@@ -54,9 +56,9 @@ class Head:
 
     @property
     def upgrade(self) -> str | None:
-        """The protocol this request wants to change to, lower case."""
-        value = self.one("upgrade")
-        return value.strip().lower() if value is not None else None
+        """The protocol this request wants to change to, lower case; all of them where it offers several."""
+        values = self.all("upgrade")
+        return ", ".join(value.strip().lower() for value in values) if values else None
 
 
 def looks_like_http(first: bytes) -> bool:
@@ -129,9 +131,22 @@ def split_target(target: str) -> tuple[str, str | None]:
     if "%" in PERCENT.sub("", path):
         raise BadRequestError("a path with a broken escape")
     plain = PERCENT.sub(_unescape, path)
-    if any(part in {".", ".."} for part in plain.replace("%2F", "/").replace("%5C", "/").split("/")) or "%00" in plain:
+    if _climbs(plain) or "%00" in plain:
         raise BadRequestError("a path with dot segments or an escaped NUL")
     return plain, query if mark else None
+
+
+def _climbs(path: str) -> bool:
+    """Whether any server reads a dot segment in it: one that cuts ``;`` parameters off, or undoes escapes twice."""
+    for _ in range(MAX_ESCAPES):
+        parts = re.split(r"/|%2F|%5C|\\", path, flags=re.IGNORECASE)
+        if any(re.split(r";|%3B", part, flags=re.IGNORECASE)[0] in {".", ".."} for part in parts):
+            return True
+        once = PERCENT.sub(lambda match: chr(int(match[1], 16)), path)
+        if once == path:
+            return False
+        path = once
+    return True
 
 
 def other_reading(path: str) -> str | None:
