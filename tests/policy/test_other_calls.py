@@ -227,6 +227,21 @@ class TestNetwork:
         policy = policy_of("network: {allow: [{host: '169.254.169.254', ports: [80]}]}\n")
         assert policy.decide(ToolCall.network("169.254.169.254", 80)).tier is Tier.ALLOW
 
+    def test_a_range_of_the_whole_world_lifts_no_floor(self, policy_of: Callable[..., Policy]) -> None:
+        policy = policy_of("network: {allow: [{host: '0.0.0.0/0'}, {host: '::/0'}, {host: '10.1.0.0/16'}]}\n")
+        answers = {"8.8.8.8": Tier.ALLOW, "2606:4700::1": Tier.ALLOW, "10.1.2.3": Tier.ALLOW}
+        answers |= dict.fromkeys(
+            ("10.2.0.1", "127.0.0.1", "100.64.0.1", "169.254.169.254", "::1", "fd00::1"), Tier.DENY
+        )
+        for host, tier in answers.items():
+            assert policy.decide(ToolCall.network(host, 443)).tier is tier, host
+
+    def test_stars_in_hosts_stay_cheap(self, policy_of: Callable[..., Policy]) -> None:
+        stars = "*a" * 30 + "b"
+        policy = policy_of(f"network: {{deny: [{{host: '{stars}'}}, {{host: '{'**.a.' * 12}b'}}]}}\n")
+        for host in ("a" * 60, ".".join("a" * 100)):
+            assert policy.decide(ToolCall.network(host, 443)).tier is Tier.DENY
+
     def test_udp_is_not_covered(self, policy_of: Callable[..., Policy]) -> None:
         call = ToolCall.network("a.example.org", 443, protocol="udp")
         assert policy_of(NETWORK).decide(call).tier is Tier.DENY

@@ -31,10 +31,10 @@ class PathPattern:
         if loose:
             lowered = tuple(part.lower() for part in path)
             pattern = tuple(part.lower() for part in self._parts)
-            if _match(pattern, lowered):
+            if glob_matches(pattern, lowered):
                 return True
-            return pattern[-1:] == ("**",) and len(pattern) > 1 and _match(pattern[:-1], lowered)
-        return _match(self._parts, tuple(path))
+            return pattern[-1:] == ("**",) and len(pattern) > 1 and glob_matches(pattern[:-1], lowered)
+        return glob_matches(self._parts, tuple(path))
 
     def reaches_below(self, path: Sequence[str]) -> bool:
         """Whether something the pattern names lies below this folder: removing the folder would remove it too."""
@@ -81,7 +81,7 @@ def _is_glob(part: str) -> bool:
     return "*" in part or "?" in part or "[" in part
 
 
-def _match(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
+def glob_matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
     """Glob over components with ``**`` as any number of them; the usual two-pointer walk, so never exponential."""
     at, here, star, mark = 0, 0, -1, 0
     while here < len(path):

@@ -4,10 +4,11 @@ The attack this file answers: one address has many spellings (decimal, octal, he
 and a name glob that is compared as text lets ``evil-example.org`` or ``10.0.0.1.example.org`` through.
 """
 
-import functools
 import ipaddress
 import re
 from typing import TypeAlias
+
+from ringfence.policy.globs import glob_matches
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 NetworkRange: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -120,18 +121,25 @@ def _range_of(host: str) -> NetworkRange | None:
 class HostRule:
     """One host of a rule, ready to be compared."""
 
-    __slots__ = ("_address", "_labels", "_range", "literal")
+    __slots__ = ("_address", "_parts", "_range", "literal")
 
     def __init__(self, host: str) -> None:
         self._range = _range_of(host)
         self._address = None if self._range else address_of(host)
         self.literal = self._range is not None or self._address is not None
-        self._labels = () if self.literal else tuple(host.lower().removesuffix(".").split("."))
+        self._parts = () if self.literal else _parts(host.lower().removesuffix(".").split("."))
 
     @property
     def exact(self) -> bool:
         """Whether it names one host and no pattern."""
-        return not any("*" in label for label in self._labels)
+        return not any("*" in part for part in self._parts)
+
+    @property
+    def opens_floor(self) -> bool:
+        """Whether it is explicit enough to open what is never open by itself: not by covering the whole world as well."""
+        if self._range is not None:
+            return not self._range.is_global or self._range.is_multicast
+        return self.literal or self.exact
 
     def matches(self, host: str) -> bool:
         """Whether the rule speaks about this host. Addresses are matched by literals and ranges alone."""
@@ -141,21 +149,9 @@ class HostRule:
                 return address.version == self._range.version and address in self._range
             return address == self._address
         name = normal_name(host)
-        return name is not None and not self.literal and _labels_match(self._labels, tuple(name.split(".")))
+        return name is not None and not self.literal and glob_matches(self._parts, tuple(name.split(".")))
 
 
-def _labels_match(rule: tuple[str, ...], host: tuple[str, ...]) -> bool:
-    """``**`` is one or more labels, ``*`` inside a label any run of its characters, at least one where it is alone."""
-    if not rule:
-        return not host
-    if rule[0] == "**":
-        return any(_labels_match(rule[1:], host[taken:]) for taken in range(1, len(host) + 1))
-    return bool(host) and _label_pattern(rule[0]).fullmatch(host[0]) is not None and _labels_match(rule[1:], host[1:])
-
-
-@functools.lru_cache(maxsize=1024)
-def _label_pattern(label: str) -> re.Pattern[str]:
-    if label == "*":
-        return re.compile("[^.]+")
-    # Runs of stars are one; a label has at most 63 characters, so matching stays cheap.
-    return re.compile("[^.]*".join(re.escape(part) for part in re.split(r"\*+", label)))
+def _parts(labels: list[str]) -> tuple[str, ...]:
+    """Labels as the parts of a glob, where ``**`` may stand for nothing: in a host it is one or more labels."""
+    return tuple(part for label in labels for part in (("*", "**") if label == "**" else (label,)))

@@ -28,7 +28,7 @@ def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Cir
             continue
         if rule.when is not None and not holds(rule.when, circumstances, unknown=tier is not Tier.ALLOW):
             continue
-        granted = granted or (tier is Tier.ALLOW and _literal(host))
+        granted = granted or (tier is Tier.ALLOW and host.opens_floor)
         found.append(_reason(rule, scope, tier, shown))
     floor = is_floor(request.host)
     if floor is not None and not granted:
@@ -54,10 +54,6 @@ def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Cir
             builtin_reason(compiled, shown, "default", "no network rule covers this host and port", compiled.default)
         )
     return found
-
-
-def _literal(host: HostRule) -> bool:
-    return host.literal or host.exact
 
 
 def _speaks(rule: NetworkRule, request: NetworkAccess, tier: Tier) -> bool:
