@@ -1,5 +1,7 @@
 """Connections and requests against the network rules and the floor. Pure."""
 
+import re
+
 from ringfence.model.call import NetworkAccess
 from ringfence.model.decision import Reason
 from ringfence.model.ids import RuleId
@@ -8,10 +10,12 @@ from ringfence.policy.compile import Compiled, builtin_reason, place
 from ringfence.policy.conditions import Circumstances, holds
 from ringfence.policy.document import NetworkRule
 from ringfence.policy.globs import PathPattern, split
-from ringfence.policy.hosts import HostRule, address_of, is_floor, normal_name
+from ringfence.policy.hosts import address_of, is_floor, normal_name
 from ringfence.policy.yaml_tree import show
 
 STANDARD_PORTS = (443,)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_DOUBTFUL = re.compile(r"[%\\;?#\x00-\x1f\x7f]|//|(^|/)\.\.?(/|$)")
 
 
 def judge_network(compiled: Compiled, request: NetworkAccess, circumstances: Circumstances) -> list[Reason]:
@@ -72,13 +76,21 @@ def _speaks(rule: NetworkRule, request: NetworkAccess, tier: Tier) -> bool:
 
 
 def _path_fits(patterns: tuple[str, ...], path: str, tier: Tier) -> bool:
-    """Request paths component by component. One with ``..``, escapes or backslashes fits no allow rule."""
+    """Request paths component by component, with escapes (``/@scope%2fname``) left and undone.
+
+    An allow rule must fit both readings, a strict one either. A path that is doubtful in one of them, as with ``..``,
+    ``;``, backslashes or escaped escapes, fits every strict rule and no allow rule.
+    """
     bare = path.split("?", 1)[0].split("#", 1)[0]
-    doubtful = "%" in bare or "\\" in bare or ";" in bare or "//" in bare or ".." in bare.split("/")
-    if doubtful:
+    undone = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), bare)
+    if _DOUBTFUL.search(_ESCAPE.sub("", bare)) or _DOUBTFUL.search(undone):
         return tier is not Tier.ALLOW
     loose = tier is not Tier.ALLOW
-    return any(PathPattern(pattern).matches(split(bare), loose=loose) for pattern in patterns)
+    fits = (
+        any(PathPattern(pattern).matches(split(reading), loose=loose) for pattern in patterns)
+        for reading in dict.fromkeys((bare, undone))
+    )
+    return any(fits) if loose else all(fits)
 
 
 def _shown(request: NetworkAccess) -> str:
