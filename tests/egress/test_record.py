@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ringfence.egress.buckets import Bucket
 from ringfence.egress.names import FIRST, NameTable, PoolFullError, address4, address6
-from ringfence.egress.record import OTHER, ConnectionLog, Summary, from_body, is_violation
+from ringfence.egress.record import OTHER, ConnectionLog, Sort, Summary, from_body, is_violation
 from ringfence.model.entry import EntryKind
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.tier import Tier
@@ -37,7 +37,7 @@ def test_counts_and_bytes_add_up_and_lines_stay_few(tries, limit):
     told += summary.flush()
     assert sum(entry.count for entry in told) == len(tries) == summary.total
     assert sum(entry.sent for entry in told) == sum(size for _n, _t, size in tries)
-    assert len(told) <= 2 * limit + len(Tier)
+    assert len(told) <= 2 * len(Sort) * limit + len(Tier)
     assert summary.flush() == []
 
 
@@ -47,6 +47,19 @@ def test_beyond_the_limit_destinations_are_counted_without_their_names():
     assert summary.add(line("b")) is None
     assert summary.add(line("c")) is None
     assert [(entry.host, entry.count) for entry in summary.flush()] == [(OTHER, 2)]
+
+
+def test_a_flood_of_one_sort_hides_nothing_of_another():
+    summary = Summary(limit=2)
+    noise = [line(f"n{n}") for n in range(9)]
+    noise += [line(f"q{n}", tier=Tier.ALLOW, entry="dns", rule="egress/no-data") for n in range(9)]
+    for item in noise:
+        summary.add(item)
+    assert summary.is_new_decision(line("out", tier=Tier.ALLOW, rule="r", outcome=""))
+    assert summary.add(line("out", tier=Tier.ALLOW, rule="r", outcome="closed")) is not None
+    assert summary.add(line("learned", flags=("learning",), outcome="closed")) is not None
+    assert summary.add(line("meta", rule="floor/metadata")) is not None
+    assert summary.add(line("n10")) is None
 
 
 def test_a_decided_line_is_told_once_for_each_kind():

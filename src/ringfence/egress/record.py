@@ -4,6 +4,7 @@ Pure. A flood of tries cannot fill the ledger, and no try goes uncounted: the co
 and ``summary`` add up to the number of tries.
 """
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeAlias
@@ -146,26 +147,50 @@ class _Sum:
         )
 
 
+class Sort(enum.Enum):
+    """Three sorts of lines with room of their own: a flood of refused tries hides nothing that was let through."""
+
+    PASSED = "passed"
+    ALERT = "alert"
+    REFUSED = "refused"
+
+
+def sort_of(line: ConnectionLog) -> Sort:
+    """The sort of a line. Names that the box's own server answered are no more than refused tries: nothing went out."""
+    if is_violation(line.tier, line.rule):
+        return Sort.ALERT
+    passed = line.tier is Tier.ALLOW or "learning" in line.flags
+    return Sort.PASSED if passed and line.entry != "dns" else Sort.REFUSED
+
+
 @dataclass(slots=True)
 class Summary:
-    """The bounded memory of one mission's tries."""
+    """The bounded memory of one mission's tries: ``limit`` kinds of each sort are told one by one."""
 
     limit: int = MAX_DESTINATIONS
     _first: dict[Key, ConnectionLog] = field(default_factory=dict)
+    _told: dict[Sort, int] = field(default_factory=lambda: dict.fromkeys(Sort, 0))
     _more: dict[Key, _Sum] = field(default_factory=dict)
     total: int = 0
 
     def is_new(self, line: ConnectionLog) -> bool:
         """Whether no try with this destination, verdict and rule has been told yet (and there is room to tell it)."""
-        return key_of(line) not in self._first and len(self._first) < self.limit
+        return key_of(line) not in self._first and self._has_room(line)
 
     def is_new_decision(self, line: ConnectionLog) -> bool:
         """Whether an allowed try is the first of its kind, so that it must be durable before it is dialled."""
-        return _decided(line) not in self._first and len(self._first) < self.limit
+        return _decided(line) not in self._first and self._has_room(line)
 
     def announced(self, line: ConnectionLog) -> None:
         """The ``decided`` line of this kind of try is durable."""
-        self._first[_decided(line)] = line
+        self._tell(_decided(line), line)
+
+    def _has_room(self, line: ConnectionLog) -> bool:
+        return self._told[sort_of(line)] < self.limit
+
+    def _tell(self, key: Key, line: ConnectionLog) -> None:
+        self._first[key] = line
+        self._told[sort_of(line)] += 1
 
     def tally(self, key: Key, flags: tuple[str, ...], *, sent: int = 0, received: int = 0, duration: int = 0) -> bool:
         """Count one ended try without making its line; False where its kind was not told yet, so that ``add`` must.
@@ -189,8 +214,8 @@ class Summary:
         """Count one ended try; the line itself where it is the first of its kind, else ``None`` until ``flush``."""
         self.total += line.count
         key = key_of(line)
-        if key not in self._first and len(self._first) < self.limit:
-            self._first[key] = line
+        if self.is_new(line):
+            self._tell(key, line)
             return line
         if key not in self._first:
             line = replace(line, host=OTHER, address="", port=0, method="", path="", programs=(), flags=())
@@ -208,7 +233,7 @@ class Summary:
     @property
     def crowded(self) -> bool:
         """Whether more kinds are counted than honest tries can bring: a flush must not wait for the ledger any longer."""
-        return len(self._more) > 2 * self.limit
+        return len(self._more) > 2 * len(Sort) * self.limit
 
     def flush(self) -> list[ConnectionLog]:
         """Everything counted since the last flush, one line a kind."""
