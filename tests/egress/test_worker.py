@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -55,6 +56,39 @@ def test_ask_waits_for_a_persons_answer(world, kit, answer):
         outcome = "closed" if answer else "refused"
         assert rig.log(host="example.com", tier=Tier.ASK, outcome=outcome)
     finally:
+        rig.close()
+
+
+def test_an_answer_is_for_its_own_question_alone_whatever_happens_to_the_worker(world, kit):
+    asked, go_on, got = [], {"example.com": threading.Event(), "example.net": threading.Event()}, []
+
+    def approve(call, _decision, _seconds):
+        asked.append(call.request.host)
+        go_on[call.request.host].wait(30)
+        return call.request.host == "example.com"
+
+    rig = world.rig(kit.Rules(ask=("example.com:80", "example.net:80")), {"ask_millis": 20_000}, approve=approve)
+    second = threading.Thread(target=lambda: got.append(rig.curl("--max-time", "20", "http://example.net/").stdout))
+    try:
+        mark = world.internet.mark()
+        first = threading.Thread(target=rig.curl, args=("http://example.com/",))
+        first.start()
+        soon(lambda: asked == ["example.com"])
+        os.kill(rig.worker.pid, signal.SIGKILL)
+        soon(lambda: rig.worker.restarts and rig.worker.alive)
+        second.start()
+        soon(lambda: asked == ["example.com", "example.net"])
+        go_on["example.com"].set()
+        soon(lambda: [t.name for t in threading.enumerate() if t.name.startswith("egress-ask")] == ["egress-ask-1"])
+        soon(rig.worker._answers.empty)
+        go_on["example.net"].set()
+        second.join(20)
+        first.join(20)
+        assert "refused by a person" in got[0]
+        assert not [c for c in world.internet.contacts(mark) if c["server"] == "http"]
+    finally:
+        for event in go_on.values():
+            event.set()
         rig.close()
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringfence.egress import asking
-from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record
+from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record, Waiting
 from ringfence.egress.asking import Binding, Message, Named, Setup, Stop
 from ringfence.egress.authority import make_authority
 from ringfence.egress.credentials import Credential, Vault
@@ -83,7 +83,7 @@ class Worker:
     _process: subprocess.Popen[bytes] | None = None
     _channel: socket.socket | None = None
     _wake: tuple[int, int] = field(default_factory=lambda: os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
-    _answers: "queue.SimpleQueue[tuple[int, bool, str]]" = field(default_factory=queue.SimpleQueue)
+    _answers: "queue.SimpleQueue[tuple[Waiting, bool, str]]" = field(default_factory=queue.SimpleQueue)
     _thread: threading.Thread | None = None
     _stopping: bool = False
     _started: threading.Event = field(default_factory=threading.Event)
@@ -316,7 +316,7 @@ class Worker:
                 because = "approved by a person" if approved else "refused by a person, or nobody answered"
             except Exception:  # noqa: BLE001 - an approval that fails is none
                 approved, because = False, "the approval could not be asked for"
-            self._answers.put((ident, approved, because))
+            self._answers.put((waiting, approved, because))
             self._ring()
 
         threading.Thread(target=ask, name=f"egress-ask-{ident}", daemon=True).start()
@@ -325,8 +325,11 @@ class Worker:
         replies: list[Message] = []
         with contextlib.suppress(queue.Empty):
             while True:
-                ident, approved, because = self._answers.get_nowait()
-                replies += self.answerer.settle(ident, approved=approved, because=because)
+                waiting, approved, because = self._answers.get_nowait()
+                ident = waiting.message.id
+                # A new worker numbers its questions from one again: an answer is for its own question alone.
+                if self.answerer.waiting.get(ident) is waiting:
+                    replies += self.answerer.settle(ident, approved=approved, because=because)
         seconds = self.options.ask_millis / 1000
         because = f"held {seconds:g} s for a person's answer, and none came"
         if self._approve is None:
