@@ -148,6 +148,7 @@ def test_learning_lets_defaults_pass_and_logs_what_they_were(world, kit):
         assert "hello from example.com" in rig.curl("http://example.com/").stdout
         assert "deny-evil" in rig.curl("http://evil.example.net/").stdout
         assert "floor/metadata" in rig.curl("http://169.254.169.254/").stdout
+        assert "floor/own-address" in rig.curl("http://203.0.113.200:8000/").stdout
         assert rig.log(host="example.net", tier=Tier.DENY, outcome="closed", flags=("learning",))
         assert rig.log(host="example.com", tier=Tier.ASK, outcome="closed", flags=("learning",))
     finally:

@@ -154,7 +154,7 @@ class Dialer:
         for raw in candidates:
             address = canonical_address(raw)
             kind = floor(address) or (FloorClass.OWN if self._own(address) else None)
-            lifted = kind is not None and kind.liftable and (host.address is not None or await literal_allowed(address))
+            lifted = kind is not None and kind.liftable and await literal_allowed(address)
             if kind is not None and not lifted:
                 raise DialFailure(
                     "refused",
