@@ -281,6 +281,14 @@ CURL = [
     allowed("absolute-uri", "-x", PROXY, "http://example.org/", host="example.org", port=80, entry="http-proxy"),
     allowed("socks-name", "-x", SOCKS, "https://example.org/", host="example.org", entry="socks"),
     allowed(
+        "socks-name-looked-up-in-the-box",
+        "-x",
+        "socks5://127.0.0.1:1080",
+        "https://example.org/",
+        host="example.org",
+        entry="socks",
+    ),
+    allowed(
         "socks-literal",
         "-x",
         "socks5://127.0.0.1:1080",
@@ -365,6 +373,14 @@ CURL = [
         rule="floor/loopback",
     ),
     refused("socks-unlisted", "-x", SOCKS, "https://example.net/", host="example.net", entry="socks"),
+    refused(
+        "socks-unlisted-looked-up-in-the-box",
+        "-x",
+        "socks5://127.0.0.1:1080",
+        "https://example.net/",
+        host="example.net",
+        entry="socks",
+    ),
     refused(
         "socks-metadata",
         "-x",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ringfence.egress import http1, socks
 from ringfence.egress.asking import Refused, Try
 from ringfence.egress.loop import Stream, TimedOut
+from ringfence.egress.names import NameTable
 from ringfence.egress.refuse import page
 from ringfence.egress.relay import farewell, reset
 from ringfence.egress.rules import BadHostError, Host, canonical_host, split_authority
@@ -15,12 +16,14 @@ ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 DROPPED = frozenset({"proxy-connection", "proxy-authorization", "connection", "keep-alive", "te", "upgrade"})
 
 
-async def http_proxy(services: Services, stream: Stream) -> None:
+async def http_proxy(services: Services, names: NameTable, stream: Stream) -> None:
     """One connection to the HTTP proxy entry: one tunnel or one request."""
     try:
         head, data = await _read_head(services, stream)
         session = (
-            _tunnel(services, stream, head) if head.method == "CONNECT" else _request(services, stream, head, data)
+            _tunnel(services, names, stream, head)
+            if head.method == "CONNECT"
+            else _request(services, stream, head, data)
         )
     except (http1.BadRequestError, BadHostError) as error:
         await _refused(services, stream, "http-proxy", str(error), page("?", 0, "egress/bad-request", str(error)))
@@ -42,7 +45,7 @@ async def _read_head(services: Services, stream: Stream) -> tuple[http1.Head, by
     return head, data
 
 
-def _tunnel(services: Services, stream: Stream, head: http1.Head) -> Session:
+def _tunnel(services: Services, names: NameTable, stream: Stream, head: http1.Head) -> Session:
     text, port = split_authority(head.target)
     if head.all("host") and head.all("host") != [head.target]:
         # Some clients leave the port out of Host; anything else is two destinations in one request.
@@ -51,7 +54,7 @@ def _tunnel(services: Services, stream: Stream, head: http1.Head) -> Session:
             raise http1.BadRequestError("CONNECT to one host, Host names another")
     if head.framing is not http1.Framing.NONE:
         raise http1.BadRequestError("CONNECT with a body")
-    host = canonical_host(text)
+    host = _meant(names, canonical_host(text))
     return _session(services, stream, host, port, "http-proxy", granted=ESTABLISHED, denied=_page_for(host, port))
 
 
@@ -74,11 +77,11 @@ def _request(services: Services, stream: Stream, head: http1.Head, data: bytes) 
     return session
 
 
-async def socks5(services: Services, stream: Stream) -> None:
+async def socks5(services: Services, names: NameTable, stream: Stream) -> None:
     """One connection to the SOCKS5 entry."""
     try:
         request = await _negotiate(services, stream)
-        host = canonical_host(request.host)
+        host = _meant(names, canonical_host(request.host))
         if not request.port:
             raise BadHostError("port 0")
     except socks.BadSocksError as error:
@@ -96,6 +99,12 @@ async def socks5(services: Services, stream: Stream) -> None:
         services, stream, host, request.port, "socks", granted=granted, denied=lambda _rule, _because: denied
     )
     await session.run()
+
+
+def _meant(names: NameTable, host: Host) -> Host:
+    """The name behind one of our addresses: some clients look names up themselves, also where a proxy would."""
+    name = names.name_of(host.address) if host.address is not None else None
+    return host if name is None else Host(text=name)
 
 
 async def _negotiate(services: Services, stream: Stream) -> socks.Request:

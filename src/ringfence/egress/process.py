@@ -140,9 +140,9 @@ class Serving:
         if kind == "dns-tcp":
             return stub.stream
         if kind == "http-proxy":
-            return lambda client: entries.http_proxy(services, client)
+            return lambda client: entries.http_proxy(services, self.names, client)
         if kind == "socks":
-            return lambda client: entries.socks5(services, client)
+            return lambda client: entries.socks5(services, self.names, client)
         if kind == "host-port":
             return lambda client: grants.host_port(services, client, int(rest), self.setup.host_ports[rest])
         if kind == "outside":
