@@ -87,6 +87,17 @@ REQUESTS = {
 }
 
 
+@pytest.mark.parametrize("port", [80, 443, 2525])
+def test_a_connection_that_is_reset_before_it_spoke_is_told(rig, port):
+    code = "import socket,struct,sys\ns=socket.create_connection((sys.argv[1],int(sys.argv[2])),5)\n"
+    code += "s.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack('ii',1,0)); s.close()"
+    mark = rig.world.internet.mark()
+    host = f"reset{port}.example.net"
+    assert rig.box.python(code, host, str(port)).returncode == 0
+    assert rig.log(host=host, port=port, rule="egress/no-hello", tier=Tier.DENY)
+    assert not rig.world.internet.contacts(mark)
+
+
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_doubtful_first_request_reaches_nobody(rig, name):
     mark = rig.world.internet.mark()

@@ -66,6 +66,14 @@ def test_localhost_stays_in_the_box(rig):
 
 def test_a_number_is_no_name(rig):
     assert ask(rig, "2852039166")[:2] == (3, 0)
+    assert rig.log(host="169.254.169.254", rule="egress/dns", tier=Tier.DENY)
+
+
+def test_a_name_that_is_no_hosts_is_refused_and_told(rig):
+    mark = rig.world.internet.mark()
+    assert ask(rig, "a+b/c=.example.org")[:2] == (3, 0)
+    assert rig.log(host="a+b/c=.example.org", rule="egress/dns", tier=Tier.DENY)
+    assert not rig.world.internet.contacts(mark)
 
 
 def test_a_tunnel_gets_synthetic_answers_and_nothing_leaves(rig):

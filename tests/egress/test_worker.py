@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -209,6 +210,35 @@ def test_a_killed_worker_lets_nothing_out_and_comes_back(world, kit):
         assert rig.box.python("import socket; print(socket.gethostbyname('example.org'))").stdout == before
         assert rig.log(host="example.org", outcome="worker-ended")
         assert rig.worker.restarts == 1
+    finally:
+        rig.close()
+
+
+KNOCK = """
+import socket
+print("up", flush=True)
+resets = 0
+while resets < 3:
+    s = socket.create_connection(("198.51.100.20", 80), 5)
+    s.settimeout(20)
+    try:
+        s.sendall(b"GET / HTTP/1.1\\r\\nHost: 198.51.100.20\\r\\n\\r\\n")
+        resets += not s.recv(4096)
+    except OSError: resets += 1
+    s.close()
+"""
+
+
+def test_what_is_refused_while_no_worker_runs_is_counted(world, kit, monkeypatch):
+    monkeypatch.setattr("ringfence.egress.worker.BACKOFF", (0.0, 5.0))
+    rig = world.rig(kit.Rules(allow=WEB))
+    try:
+        command = [*rig.box.prefix, sys.executable, "-I", "-S", "-c", KNOCK]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert running.stdout.readline() == "up\n"
+        os.kill(rig.worker.pid, signal.SIGKILL)
+        running.communicate(timeout=40)
+        soon(lambda: rig.log(rule="egress/no-worker", tier=Tier.DENY, entry="capture"), 20)
     finally:
         rig.close()
 

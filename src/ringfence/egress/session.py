@@ -169,6 +169,10 @@ class Session:
                 if web or data:
                     raise RefusedError("egress/no-hello", "said nothing that could be checked, in time") from None
                 return Opening(protocol="tcp")
+            except OSError:
+                if self.id:
+                    raise
+                raise RefusedError("egress/no-hello", "reset before it said what could be checked") from None
             if not piece:
                 if web or data:
                     raise RefusedError("egress/no-hello", "closed before it said what could be checked")

@@ -40,12 +40,14 @@ class Stub:
             return dns.refusal(message, dns.Rcode.FORMERR)
         try:
             host = canonical_host(query.name)
-        except BadHostError:
+        except BadHostError as error:
+            self._refused(query.name or ".", str(error))
             return dns.answer(query, dns.Rcode.NXDOMAIN)
         if query.klass != dns.CLASS_IN or query.type in {252, 251}:
             self._refused(host.text, f"a query of class {query.klass}, type {TYPES.get(query.type, query.type)}")
             return dns.answer(query, dns.Rcode.REFUSED)
         if host.address is not None:
+            self._refused(host.text, "an address is no name")
             return dns.answer(query, dns.Rcode.NXDOMAIN)
         if query.type not in {dns.TYPE_A, dns.TYPE_AAAA}:
             self._noted(
