@@ -570,6 +570,7 @@ def test_ssh_is_captured_without_a_proxy_command(rig):
 def test_ssh_to_an_unlisted_host_is_told_why(rig):
     done = ssh(rig, "example.net")
     assert done.returncode != 0
+    assert "ringfence refused example.net:22, rule default: no rule allows this host" in done.stderr
     assert rig.log(host="example.net", port=22, tier=Tier.DENY, rule="default")
 
 

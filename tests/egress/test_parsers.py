@@ -262,7 +262,14 @@ def test_refusals_stay_on_their_lines_whatever_the_names_hold(host, because):
 
 def test_every_protocol_is_refused_in_its_own_words():
     assert refusal_bytes("tls", "a", 443, "r", "b") == tls.ACCESS_DENIED
-    assert refusal_bytes("ssh", "a", 22, "r", "b").startswith(b"ringfence: ")
+    told = refusal_bytes("ssh", "a", 22, "r", "b" * 999)
+    assert told.startswith(b"SSH-2.0-ringfence\r\n")
+    packet = told.partition(b"\n")[2]
+    size, padding = struct.unpack_from(">IB", packet)
+    assert (len(packet), len(packet) % 8, padding >= 4) == (size + 4, 0, True)
+    assert b"ringfence refused a:22, rule r: bbb" in packet
+    assert refusal_bytes("tls", "a", 443, "default", "b")[-1] == 49
+    assert refusal_bytes("tls", "a", 443, "egress/not-resolved", "b")[-1] == 80
     assert refusal_bytes("tcp", "a", 1, "r", "b") == b""
 
 

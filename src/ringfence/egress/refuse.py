@@ -1,20 +1,33 @@
 """What a refused connection is told, in its own protocol, so that a program fails at once and a person reads why. Pure."""
 
 import html
+import struct
 
-from ringfence.egress.tls import ACCESS_DENIED
+from ringfence.egress.tls import ACCESS_DENIED, NOT_REACHED
+
+SSH_DISCONNECT, SSH_NOT_ALLOWED = 1, 1
+NETWORK_FAULTS = frozenset({"egress/not-resolved", "egress/unreachable"})
+"""Allowed, and not reached all the same: a program must not be told that it may not."""
 
 
 def refusal_bytes(protocol: str, host: str, port: int, rule: str, because: str) -> bytes:
     """Bytes to send before closing, empty where only a reset is understood."""
     if protocol == "tls":
-        return ACCESS_DENIED
+        return NOT_REACHED if rule in NETWORK_FAULTS else ACCESS_DENIED
     if protocol == "http":
         return page(host, port, rule, because)
     if protocol == "ssh":
-        # Before its version line a server may send other lines, which ssh shows to the user (RFC 4253, 4.2).
-        return f"ringfence: {plain(host)}:{port} is not allowed by {plain(rule)}\r\n".encode()
+        return _farewell_of_ssh(f"ringfence refused {plain(host)}:{port}, rule {plain(rule)}: {plain(because)}")
     return b""
+
+
+def _farewell_of_ssh(text: str) -> bytes:
+    """A version line and a disconnect message, which programs show (RFC 4253, 4.2, 6 and 11.1)."""
+    said = text.encode("ascii", "replace")[:380]
+    payload = struct.pack(">BII", SSH_DISCONNECT, SSH_NOT_ALLOWED, len(said)) + said + struct.pack(">I", 0)
+    padding = 8 - (len(payload) + 5) % 8
+    padding += 8 if padding < 4 else 0
+    return b"SSH-2.0-ringfence\r\n" + struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding)
 
 
 def page(host: str, port: int, rule: str, because: str) -> bytes:

@@ -12,6 +12,8 @@ EXT_SERVER_NAME, EXT_ALPN, EXT_ECH = 0, 16, 0xFE0D
 MAX_HELLO = 16 * 1024
 ACCESS_DENIED = bytes([21, 3, 1, 0, 2, 2, 49])
 """A fatal alert that clients show as "access denied"."""
+NOT_REACHED = bytes([21, 3, 1, 0, 2, 2, 80])
+"""A fatal alert that clients show as "internal error"."""
 
 
 class Incomplete(enum.Enum):
