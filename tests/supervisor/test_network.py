@@ -78,6 +78,17 @@ def test_what_no_rule_allows_is_refused_at_once_with_the_rule_and_logged(network
     assert any("python" in program for program in seen["other.example.net"]["programs"])
 
 
+def test_what_was_refused_is_named_at_the_end_since_tls_can_say_no_reason(networked):
+    networked.task('python3 fetch.py \'{"a": "https://other.example.net/", "b": "https://other.example.net/"}\'\n')
+    done = networked("run", "--", "sh", "task.sh", timeout=120)
+    told = [line for line in done.stderr.splitlines() if "other.example.net" in line]
+    expected = "ringfence refused other.example.net:443: no network rule covers this host and port [commands.default]"
+    assert told == [expected]
+    assert "egress log --refused" in done.stderr
+    networked.task("true\n")
+    assert "refused" not in networked("run", "--", "sh", "task.sh", timeout=120).stderr
+
+
 def test_a_server_of_the_host_is_reached_by_a_grant_of_a_person_and_not_without(networked):
     with host_server() as port:
         urls = {"host": f"http://127.0.0.1:{port}/"}

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from ringfence.egress.presets import HostRule, catalogue, danger_of, moved, near_misses
 from ringfence.egress.presets.clients import Index
-from ringfence.egress.record import ConnectionLog
+from ringfence.egress.record import OUTWARD, ConnectionLog
 from ringfence.egress.rules import BadHostError, canonical_host
 from ringfence.model.tier import Tier
 
 MAX_NEW, WARN_HOSTS = 10, 25
-OUTWARD = frozenset({"capture", "http-proxy", "socks"})
 CLIENT_PRESET = {"pip": "pypi", "npm": "npm", "apt": "apt"}
 
 

@@ -16,6 +16,8 @@ from ringfence.model.tier import Tier
 OTHER = "(other destinations)"
 DROPPED = "(tries without a line)"
 ANY = "any"
+OUTWARD = frozenset({"capture", "http-proxy", "socks"})
+"""Entries by which programs of a box reach for other hosts."""
 MAX_DESTINATIONS = 1000
 VIOLATIONS = ("floor/", "egress/placeholder-elsewhere", "egress/secret-returned")
 

@@ -4,16 +4,20 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ringfence.egress.record import ConnectionLog
+from ringfence.egress.record import OUTWARD, ConnectionLog
 from ringfence.egress.worker import Worker, warm
 from ringfence.model.box import BoxPlan
 from ringfence.model.call import Context
 from ringfence.model.ids import MissionId
+from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
 from ringfence.sandbox.launcher import Box
 from ringfence.supervisor.attribution import Address, owners
 from ringfence.supervisor.door import Deciding, Door
 from ringfence.supervisor.netsettings import Opening
+
+SAID = 5
+"""Refused destinations that are named one by one."""
 
 
 class Network:
@@ -27,6 +31,7 @@ class Network:
         self._opening = opening
         self._decider = Deciding(door, policy, context)
         self._worker: Worker | None = None
+        self._refused: dict[tuple[str, int], str] = {}
         self.box: Box | None = None
 
     def connect(self, sockets: Mapping[str, int]) -> None:
@@ -58,7 +63,22 @@ class Network:
             if self._worker is not None:
                 self._worker.stop()
 
+    def refusals(self) -> list[str]:
+        """What was refused, for the person at the command: many programs show no more than a broken connection."""
+        said = list(self._refused.values())
+        lines = said[:SAID]
+        if len(said) > SAID:
+            lines.append(f"ringfence refused {len(said) - SAID} more destinations")
+        if lines:
+            lines.append(
+                "  fix: a person can allow hosts in the policy (docs/network.md); ringfence egress log --refused shows all"
+            )
+        return lines
+
     def _record(self, line: ConnectionLog) -> None:
+        if line.tier is not Tier.ALLOW and line.outcome == "refused" and line.entry in OUTWARD and line.port:
+            named = f"ringfence refused {line.host}:{line.port}: {line.because} [{line.rule}]"
+            self._refused.setdefault((line.host, line.port), named)
         self._door.recorder.append([replace(line, call=line.call or self._plan.call_id).entry_of()])
 
     def _attribute(self, source: Address, target: Address) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ class Runner:
         shown = None if gate is None else gate.fields()
         result = self._note_result(job, judged, record.result_body(execution, gate=shown))
         self._gatekeeper.settle(job.mission, tree, layer_of(plan), gate)
-        return wording.outcome(execution, gate, _shown(job, judged, result))
+        return wording.outcome(execution, gate, _shown(job, judged, result), refused=network.refusals())
 
     def _still(self, job: Job) -> Job:
         """The job with its mission as it is now that its turn has come: while it waited, a person may have ended it."""

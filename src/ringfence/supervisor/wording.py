@@ -87,13 +87,16 @@ def execution_fields(execution: Execution) -> Report:
     }
 
 
-def outcome(execution: Execution, gate: Passed | None, shown: Mapping[str, object]) -> Report:
-    """The answer where a box ran."""
+def outcome(
+    execution: Execution, gate: Passed | None, shown: Mapping[str, object], *, refused: Iterable[str] = ()
+) -> Report:
+    """The answer where a box ran. ``refused`` is what its network did not let out."""
     messages = []
     if execution.ended_by:
         messages.append(f"ringfence ended it: {execution.ended_by}")
     if execution.dropped_bytes:
         messages.append(f"ringfence kept the output to the policy's cap: {execution.dropped_bytes} bytes were dropped")
+    messages += refused
     if gate is not None:
         messages += gate.lines()
     return {
