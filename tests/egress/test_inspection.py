@@ -148,6 +148,15 @@ def test_the_certificate_stays_the_same_after_a_restart(world, kit):
         rig.close()
 
 
+def test_a_program_that_speaks_http2_alone_is_told_so(rig):
+    code = "import socket,ssl\nc=ssl.create_default_context(); c.check_hostname=False; c.verify_mode=0\nc.set_alpn_protocols(['h2'])\nc.wrap_socket(socket.create_connection(('git.example.org',443),5),server_hostname='git.example.org')"
+    mark = rig.world.internet.mark()
+    assert "access denied" in rig.box.python(code).stderr.lower()
+    found = rig.log(host="git.example.org", rule="egress/not-inspectable", tier=Tier.DENY)
+    assert "'h2' and not HTTP/1.1" in found[0].because
+    assert not rig.world.internet.contacts(mark)
+
+
 def test_what_cannot_be_inspected_is_refused(rig):
     code = "import socket\ns=socket.create_connection(('example.org',443),5); s.sendall(b'SSH-2.0-x\\r\\n'); print(s.recv(99))"
     mark = rig.world.internet.mark()

@@ -23,6 +23,7 @@ HOP = frozenset({"proxy-connection", "proxy-authorization"})
 ECHOING = frozenset({"TRACE", "TRACK"})
 UNREADABLE = frozenset({"accept-encoding", "te"})
 """Headers that ask for answers which could not be read for token counts, or for a value that comes back."""
+SPOKEN = "http/1.1"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -40,6 +41,10 @@ class Inspector:
 
     async def inspect(self, session: Session, opening: Opening) -> None:
         """Serve one inspected connection to its end."""
+        if opening.hello is not None and opening.hello.alpn and SPOKEN not in opening.hello.alpn:
+            offered = ", ".join(opening.hello.alpn)
+            because = f"the program speaks {offered[:100]!r} and not HTTP/1.1, which inspection needs"
+            raise RefusedError("egress/not-inspectable", because, "tls")
         if opening.hello is not None and self.authority is not None:
             data = await self._end_tls(session, self.authority, opening)
         elif opening.head is not None:
