@@ -3,6 +3,7 @@
 import contextlib
 import http.server
 import json
+import shutil
 import threading
 
 import pytest
@@ -87,6 +88,30 @@ def test_what_was_refused_is_named_at_the_end_since_tls_can_say_no_reason(networ
     assert "egress log --refused" in done.stderr
     networked.task("true\n")
     assert "refused" not in networked("run", "--", "sh", "task.sh", timeout=120).stderr
+
+
+PROGRAMS = {
+    "curl": ("curl", "curl -sS {url}"),
+    "wget": ("wget", "wget -q --content-on-error -O - {url}"),
+    "git": ("git", "git ls-remote {url}.git 2>&1"),
+    "npm": ("npm", "npm view none --registry {url}/ --fetch-retries=0 2>&1"),
+    "node": ("node", "node -e \"fetch('{url}').then(r=>r.text()).then(console.log,console.log)\""),
+    "python": (
+        "python3",
+        "python3 -c \"import urllib.request as u,urllib.error as e\ntry: u.urlopen('{url}')\nexcept e.HTTPError as f: print(f.read())\"",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, (program, _) in PROGRAMS.items() if shutil.which(program)])
+def test_programs_take_the_certificate_of_an_inspected_host(cli, name):
+    policy = cli.project / "sandbox_policy.yaml"
+    rule = "network: {allow: [{host: seen.example.org, methods: [GET], paths: ['/none']}]}\n"
+    policy.write_text(policy.read_text().replace("network: {allow: false}\n", rule))
+    assert cli("policy", "trust", "--yes").returncode == 0
+    cli.task("umask 077\n" + PROGRAMS[name][1].format(url="https://seen.example.org/x") + "\n")
+    done = cli("run", "--", "sh", "task.sh", timeout=120)
+    assert "ringfence refused" in done.stdout or "403" in done.stdout, done
 
 
 def test_a_server_of_the_host_is_reached_by_a_grant_of_a_person_and_not_without(networked):

@@ -15,6 +15,24 @@ DAYS = 30
 MAX_CONTEXTS = 256
 BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
+TRUST_VARIABLES = (
+    "SSL_CERT_FILE",  # OpenSSL, Go, .NET, Ruby, uv
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "CARGO_HTTP_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",  # where a configuration names a file of its own, npm reads that file alone
+    "YARN_HTTPS_CA_FILE_PATH",
+    "DENO_CERT",
+    "BUNDLE_SSL_CA_CERT",
+    "COMPOSER_CAFILE",
+    "HEX_CACERTS_PATH",
+    "NIX_SSL_CERT_FILE",
+    "AWS_CA_BUNDLE",
+)
+
 
 def make_authority(mission: str, today: dt.datetime) -> tuple[str, str]:
     """Certificate and key in PEM. The key goes to the mission's worker and nowhere else."""
@@ -32,8 +50,7 @@ def make_authority(mission: str, today: dt.datetime) -> tuple[str, str]:
 
 def trust_environment(bundle: str) -> dict[str, str]:
     """Variables that make the usual programs of a box read a bundle with the mission's certificate added to it."""
-    names = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO")
-    return {**dict.fromkeys(names, bundle), "NODE_EXTRA_CA_CERTS": bundle, "AWS_CA_BUNDLE": bundle}
+    return dict.fromkeys(TRUST_VARIABLES, bundle)
 
 
 @dataclass(slots=True)

@@ -26,6 +26,8 @@ FILE_NAME = "network.yaml"
 FIRST_ENDPOINT = 9870
 """Port in the box of the first model endpoint; the next ones follow."""
 BUNDLE = "/run/ringfence-ca.crt"
+WGETRC = "/run/ringfence-wgetrc"
+"""wget knows no variable for certificates, but one for its settings."""
 
 
 class HostPort(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,8 +157,12 @@ def _inspecting(opening: Opening, mission: Mission, now: Micros) -> Opening:
     return replace(
         opening,
         authority=authority,
-        environment=(*opening.environment, *trust_environment(BUNDLE).items()),
-        mounts=(*opening.mounts, Mount(kind="file", target=BUNDLE, content=bundle, mode=0o644)),
+        environment=(*opening.environment, *trust_environment(BUNDLE).items(), ("WGETRC", WGETRC)),
+        mounts=(
+            *opening.mounts,
+            Mount(kind="file", target=BUNDLE, content=bundle, mode=0o644),
+            Mount(kind="file", target=WGETRC, content=f"ca_certificate = {BUNDLE}\n".encode(), mode=0o644),
+        ),
     )
 
 
