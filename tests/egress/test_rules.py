@@ -122,6 +122,12 @@ FLOOR = {
     "2002:a9fe:a9fe::1": FloorClass.METADATA,
     "2002:7f00:1::": FloorClass.LOOPBACK,
     "2001:0:a9fe:a9fe::": FloorClass.METADATA,
+    "::ffff:0:a9fe:a9fe": FloorClass.METADATA,
+    "2001:db8::5efe:a9fe:a9fe": FloorClass.METADATA,
+    "2001:db8::200:5efe:7f00:1": FloorClass.LOOPBACK,
+    "64:ff9b:1:7f00:0:100:808:808": FloorClass.RESERVED,
+    "64:ff9b:1::a9fe:a9fe": FloorClass.METADATA,
+    "fd00:42::42": FloorClass.METADATA,
 }
 
 

@@ -94,7 +94,7 @@ def floor(address: Address) -> FloorClass | None:
     for inner in _embedded(address):
         if (found := _floor(inner)) is not None:
             return found
-    return None
+    return FloorClass.RESERVED if address in _LOCAL_NAT64 else None
 
 
 def same_host(decided: Host, told: str) -> bool:
@@ -203,6 +203,7 @@ METADATA = frozenset(
         "fd00:ec2::254",
         "fd00:ec2::23",
         "fd20:ce::254",
+        "fd00:42::42",
     )
 )
 _CLASSES: tuple[tuple[Network, FloorClass], ...] = (
@@ -228,8 +229,11 @@ _CLASSES: tuple[tuple[Network, FloorClass], ...] = (
 )
 _RANGES4 = tuple((int(n[0]), int(n[-1]), c) for n, c in _CLASSES if n.version == 4)
 _RANGES6 = tuple((int(n[0]), int(n[-1]), c) for n, c in _CLASSES if n.version == 6)
-_NAT64 = (_network("64:ff9b::/96"), _network("64:ff9b:1::/48"))
-_COMPATIBLE = _network("::/96")
+_LOCAL_NAT64 = _network("64:ff9b:1::/48")
+"""Where in such an address the translator keeps the IPv4 address is that network's own affair (RFC 8215)."""
+_NAT64 = (_network("64:ff9b::/96"), _LOCAL_NAT64)
+_COMPATIBLE = (_network("::/96"), _network("::ffff:0:0:0/96"))
+_ISATAP = frozenset({0x5EFE, 0x0200_5EFE})
 
 
 def _floor(address: Address) -> FloorClass | None:
@@ -243,7 +247,7 @@ def _floor(address: Address) -> FloorClass | None:
 def _embedded(address: ipaddress.IPv6Address) -> tuple[ipaddress.IPv4Address, ...]:
     """IPv4 addresses that a translator or tunnel on the way would dial for this IPv6 address."""
     found = []
-    if any(address in net for net in (*_NAT64, _COMPATIBLE)):
+    if any(address in net for net in (*_NAT64, *_COMPATIBLE)) or int(address) >> 32 & 0xFFFF_FFFF in _ISATAP:
         found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     if address.sixtofour is not None:
         found.append(address.sixtofour)
