@@ -95,8 +95,11 @@ def test_an_allowed_request_goes_through_judged_by_method_and_path(rig):
         ("-X", "DELETE", "https://example.org/ok"),
         ("https://example.org/other",),
         ("--path-as-is", "https://example.org/ok/../other"),
+        ("-d", "x", "-H", "X-HTTP-Method-Override: delete", "https://example.org/ok"),
+        ("-d", "x", "-H", "X-HTTP-Method: DELETE /x", "https://example.org/ok"),
+        ("-H", "X-Original-URL: /other", "https://example.org/ok"),
     ],
-    ids=["method", "path", "dots"],
+    ids=["method", "path", "dots", "method-in-a-header", "no-method-in-a-header", "path-in-a-header"],
 )
 def test_other_methods_and_paths_are_refused_and_reach_nobody(rig, words):
     mark = rig.world.internet.mark()
@@ -104,6 +107,14 @@ def test_other_methods_and_paths_are_refused_and_reach_nobody(rig, words):
     assert "ringfence refused example.org:443" in done.stdout
     assert not rig.world.internet.contacts(mark)
     assert rig.log(host="example.org", port=443, tier=Tier.DENY)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/ok", "http://example.org/ok"])
+def test_a_method_in_a_header_is_judged_like_the_requests_own(rig, url):
+    mark = rig.world.internet.mark()
+    assert "hello" in curl(rig, "-d", "x", "-H", "X-HTTP-Method-Override: GET", url).stdout
+    assert "ringfence refused" in curl(rig, "-d", "x", "-H", "X-Method-Override: PUT", url).stdout
+    assert len(requests(rig, mark)) == 1
 
 
 def test_a_refusal_on_a_kept_connection_is_said_and_the_rest_was_served(rig):
@@ -474,10 +485,20 @@ def test_a_model_endpoint_adds_the_key_and_counts_tokens(rig):
     assert SECRET not in repr(rig.lines)
 
 
-@pytest.mark.parametrize("path", ["/v1/other", "/admin", "/v1/../admin"])
-def test_a_model_endpoint_leads_only_where_the_policy_and_the_binding_say(rig, path):
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1/other", ()),
+        ("/admin", ()),
+        ("/v1/../admin", ()),
+        ("/v1/messages", ("-H", "X-Rewrite-URL: /admin")),
+        ("/v1/messages", ("-H", "X-HTTP-Method-Override: DELETE")),
+        ("/v1/messages", ("-H", "X-HTTP-Method-Override: no method")),
+    ],
+)
+def test_a_model_endpoint_leads_only_where_the_policy_and_the_binding_say(rig, path, words):
     mark = rig.world.internet.mark()
-    done = curl(rig, "--path-as-is", "-d", "x", f"http://127.0.0.1:18080{path}")
+    done = curl(rig, "--path-as-is", "-d", "x", *words, f"http://127.0.0.1:18080{path}")
     assert "ringfence refused" in done.stdout
     assert not requests(rig, mark)
 

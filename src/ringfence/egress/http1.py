@@ -19,6 +19,9 @@ TARGET = re.compile(r"[\x21-\x7e]{1,16384}")
 PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 VERBS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ", b"PROPFIND ")
+METHOD_OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
+TARGET_OVERRIDES = frozenset({"x-original-url", "x-rewrite-url"})
+"""Headers in which some servers read another path than the one in the request line."""
 PRIOR_KNOWLEDGE = b"PRI * HTTP/2.0"
 
 
@@ -103,6 +106,14 @@ def host_of(head: Head) -> str:
     if len(hosts) != 1 or not hosts[0]:
         raise BadRequestError("a request without exactly one Host header")
     return hosts[0]
+
+
+def overrides(head: Head) -> tuple[str, ...]:
+    """Methods that servers take in the place of the request's own, where headers ask for it. Raises BadRequestError."""
+    found = [value.upper() for name, value in head.headers if name.lower() in METHOD_OVERRIDES]
+    if not all(METHOD.fullmatch(method) for method in found):
+        raise BadRequestError("a header that puts something else than a method in the method's place")
+    return tuple(dict.fromkeys(method for method in found if method != head.method))
 
 
 def absolute(target: str) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from ringfence.egress.asking import Binding
 from ringfence.egress.authority import Authority
 from ringfence.egress.httpflow import SWITCHING, Downstream, next_head
 from ringfence.egress.loop import Stream, TimedOut
-from ringfence.egress.opening import Opening, RefusedError, check_head
+from ringfence.egress.opening import Opening, RefusedError, check_head, check_overrides
 from ringfence.egress.placeholders import Use
 from ringfence.egress.session import Session
 from ringfence.egress.tlsstream import TlsStream
@@ -117,6 +117,7 @@ class Exchange:
             check_head(head, session.host, session.port)
         elif head.method == "CONNECT" or head.upgrade is not None:
             raise RefusedError("egress/bad-request", "a model endpoint takes plain requests only", "http")
+        check_overrides(head)
         path = self._path(head)
         use = placeholders.find(head, self.inspector.bindings, session.host.text, session.port, path)
         body, texts, data = await self._whole_body(head, data)

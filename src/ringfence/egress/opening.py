@@ -80,11 +80,22 @@ def check_head(head: http1.Head, host: Host, port: int) -> None:
         told = http1.host_of(head)
     except http1.BadRequestError as error:
         raise RefusedError("egress/bad-request", str(error), "http") from None
+    check_overrides(head)
     if not same_authority(host, port, told):
         because = f"Host says {told!r}, the connection is for {host.text} port {port}"
         raise RefusedError("egress/name-mismatch", because, "http")
     if head.upgrade not in {None, "websocket"}:
         raise RefusedError("egress/upgrade", f"a change of protocol to {head.upgrade!r} cannot be followed", "http")
+
+
+def check_overrides(head: http1.Head) -> None:
+    """No header may put another path, or what is no method, in the place of the request line's."""
+    if any(name.lower() in http1.TARGET_OVERRIDES for name, _ in head.headers):
+        raise RefusedError("egress/bad-request", "a header that names another path than the request", "http")
+    try:
+        http1.overrides(head)
+    except http1.BadRequestError as error:
+        raise RefusedError("egress/bad-request", str(error), "http") from None
 
 
 def same_authority(host: Host, port: int, text: str) -> bool:

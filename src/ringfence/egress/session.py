@@ -6,7 +6,7 @@ Every refusal is said in the protocol that was spoken.
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ringfence.egress import http1
 from ringfence.egress.asking import Ask, Ended, Refused, Try, Verdict
@@ -109,6 +109,8 @@ class Session:
         elif verdict.inspect:
             await self._inspect(opening)
         else:
+            if opening.head is not None:
+                await self.ask_overrides(opening.head)
             upstream = await self.connect(opening.protocol)
             if upstream is not None:
                 await self.carry(opening, upstream)
@@ -217,7 +219,14 @@ class Session:
         verdict = await self.services.link.ask(question)
         if not verdict.allow:
             raise RefusedError(verdict.rule, verdict.because, "http")
+        await self.ask_overrides(head)
         return verdict
+
+    async def ask_overrides(self, head: http1.Head) -> None:
+        """Ask about a request as servers see it that let a header take the method's place. Raises RefusedError."""
+        for method in http1.overrides(head):
+            kept = tuple(item for item in head.headers if item[0].lower() not in http1.METHOD_OVERRIDES)
+            await self.ask_request(replace(head, method=method, headers=kept))
 
     async def carry(self, opening: Opening, upstream: Stream) -> None:
         """Move the bytes of an allowed, dialled connection until it ends."""
