@@ -80,11 +80,27 @@ REQUESTS = {
     "connect-inside": b"CONNECT evil.example.net:443 HTTP/1.1\r\nHost: example.org\r\n\r\n",
     "http2-upgrade": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
     "http2-upgrade-beside-another": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+    "length-to-be-dropped": b"POST / HTTP/1.1\r\nHost: example.org\r\nConnection: close, Content-Length\r\nContent-Length: 4\r\n\r\nabcd",
+    "host-to-be-dropped": b"GET / HTTP/1.1\r\nHost: example.org\r\nConnection: HOST\r\n\r\n",
     "http2-in-the-clear": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "http-version-9": b"GET / HTTP/0.9\r\nHost: example.org\r\n\r\n",
     "not-http-at-all": b"\x00\x01\x02\x03garbage",
     "ssh-on-80": b"SSH-2.0-x\r\n",
 }
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_a_request_hidden_in_a_body_that_no_server_expects_is_served_by_nobody(rig, framing):
+    hidden = b"DELETE /hidden HTTP/1.1\r\nHost: example.org\r\n\r\n"
+    head = b"GET /lazy HTTP/1.1\r\nHost: example.org\r\nConnection: keep-alive\r\n"
+    if framing == "length":
+        data = head + b"Content-Length: %d\r\n\r\n" % len(hidden) + hidden
+    else:
+        data = head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(hidden) + hidden + b"\r\n0\r\n\r\n"
+    mark = rig.world.internet.mark()
+    assert speak(rig, "example.org", 80, data, GET).count("HTTP/1.1") <= 1
+    seen = [c for c in rig.world.internet.contacts(mark) if c["server"] == "http"]
+    assert [(c["method"], c["path"], c["headers"]["connection"]) for c in seen] == [("GET", "/lazy", "close")]
 
 
 @pytest.mark.parametrize("port", [80, 443, 2525])

@@ -109,6 +109,16 @@ def test_other_methods_and_paths_are_refused_and_reach_nobody(rig, words):
     assert rig.log(host="example.org", port=443, tier=Tier.DENY)
 
 
+def test_a_body_with_a_method_that_has_none_is_the_last_of_its_connection(rig):
+    hidden = "DELETE /hidden HTTP/1.1\r\nHost: example.org\r\n\r\n"
+    mark = rig.world.internet.mark()
+    for url in ("https://example.org/ok-lazy", "https://example.org/ok"):
+        done = curl(rig, "-X", "GET", "--data-binary", hidden, url)
+    assert "hello" in done.stdout
+    seen = [(c["method"], c["path"], c["headers"]["connection"]) for c in requests(rig, mark)]
+    assert seen == [("GET", "/ok-lazy", "close"), ("GET", "/ok", "close")]
+
+
 @pytest.mark.parametrize("url", ["https://example.org/ok", "http://example.org/ok"])
 def test_a_method_in_a_header_is_judged_like_the_requests_own(rig, url):
     mark = rig.world.internet.mark()

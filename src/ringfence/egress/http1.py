@@ -19,6 +19,9 @@ TARGET = re.compile(r"[\x21-\x7e]{1,16384}")
 PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 VERBS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ", b"PROPFIND ")
+BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
+NEEDED = frozenset({"host", "content-length", "transfer-encoding", "authorization"})
+"""Headers that `Connection` must not name: a proxy on the way would drop them and read another request."""
 METHOD_OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
 TARGET_OVERRIDES = frozenset({"x-original-url", "x-rewrite-url"})
 """Headers in which some servers read another path than the one in the request line."""
@@ -106,6 +109,18 @@ def host_of(head: Head) -> str:
     if len(hosts) != 1 or not hosts[0]:
         raise BadRequestError("a request without exactly one Host header")
     return hosts[0]
+
+
+def hides_a_request(head: Head) -> bool:
+    """Whether a server that expects no body with this method might take the body for the next request."""
+    return head.method in BODILESS and not Body.of(head).done
+
+
+def closing(data: bytes, head: Head) -> bytes:
+    """The head at the start of ``data``, with the connection ending after its answer."""
+    lines = data[: head.length - 4].split(b"\r\n")
+    kept = [line for line in lines if line.partition(b":")[0].lower() not in {b"connection", b"keep-alive"}]
+    return b"\r\n".join([*kept, b"Connection: close", b"", b""])
 
 
 def overrides(head: Head) -> tuple[str, ...]:

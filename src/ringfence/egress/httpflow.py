@@ -25,12 +25,15 @@ async def carry_http(session: Session, upstream: Stream, opening: Opening) -> st
     first = True
     try:
         while True:
-            await send(session, upstream, data[: head.length])
+            last = http1.hides_a_request(head)
+            await send(session, upstream, http1.closing(data, head) if last else data[: head.length])
             data = await send_body(session, upstream, http1.Body.of(head), data[head.length :])
             if head.upgrade is not None:
                 await _upgraded(session, upstream, down, data, first=first)
                 break
             first = False
+            if last:
+                break
             following = await next_head(session, data)
             if following is None:
                 upstream.end_writing()

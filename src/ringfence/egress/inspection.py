@@ -5,7 +5,7 @@ Only where a rule asks for it. HTTP/1.1 is spoken on both sides; what cannot be 
 
 import ssl
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ringfence.egress import bodies, http1, placeholders
 from ringfence.egress.asking import Binding
@@ -96,6 +96,9 @@ class Exchange:
                 head, data = following
                 data = await self._request(head, data)
                 if session.closed:
+                    return
+                if http1.hides_a_request(head) and self.down is not None:
+                    session.end(await self.down.until_ended(session.services.idle))
                     return
                 if head.upgrade is not None:
                     await self._upgraded(data)
@@ -256,6 +259,9 @@ class Exchange:
 
     def _outgoing(self, head: http1.Head, use: Use | None, secret: str, *, drop: frozenset[str]) -> bytes:
         session, binding = self.session, self.binding
+        if http1.hides_a_request(head):
+            kept = tuple(item for item in head.headers if item[0].lower() not in {"connection", "keep-alive"})
+            head = replace(head, headers=(*kept, ("Connection", "close")))
         default = 443 if self.secure else 80
         host = session.host.text if session.port == default else f"{session.host.text}:{session.port}"
         if binding is None and use is None:

@@ -89,7 +89,10 @@ def check_head(head: http1.Head, host: Host, port: int) -> None:
 
 
 def check_overrides(head: http1.Head) -> None:
-    """No header may put another path, or what is no method, in the place of the request line's."""
+    """No header may put another path, or what is no method, in the place of the request line's, or have others dropped."""
+    options = {word.strip().lower() for value in head.all("connection") for word in value.split(",")}
+    if options & http1.NEEDED:
+        raise RefusedError("egress/bad-request", "a Connection header that has a needed header dropped", "http")
     if any(name.lower() in http1.TARGET_OVERRIDES for name, _ in head.headers):
         raise RefusedError("egress/bad-request", "a header that names another path than the request", "http")
     try:
