@@ -59,10 +59,20 @@ def fence(*words, cwd=PROJECT):
     return call([*RINGFENCE, *words], cwd=cwd, env={**os.environ, "RINGFENCE_DEMO_SECRET": SECRET})
 
 
+def remove(folder):
+    """A folder and all in it; an overlay leaves folders that are closed even to their owner."""
+    for path, names, _ in os.walk(folder):
+        for name in names:
+            inner = os.path.join(path, name)
+            if not os.path.islink(inner):
+                os.chmod(inner, 0o700)
+    shutil.rmtree(folder)
+
+
 def prepare():
     if DEMO.exists():
         fence("stop", cwd=ROOT)
-        shutil.rmtree(DEMO)
+        remove(DEMO)
     DEMO.mkdir()
     say(f"fetching the source distribution of {SDIST} with pip")
     must(

@@ -1,5 +1,6 @@
 """What README shows is true: its policy loads and means what is said, its Python runs, its commands and pages exist."""
 
+import importlib.util
 import pathlib
 import re
 
@@ -42,3 +43,18 @@ def test_the_demo_shown_has_no_bad_row():
     shown = re.search(r"```\n(demo: .*?)```", TEXT, re.DOTALL)[1]
     assert shown.count("  ok  ") == 30
     assert "BAD" not in shown
+
+
+def test_the_demo_clears_what_an_overlay_left_closed_to_its_owner(tmp_path):
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "scripts" / "demo.py")
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    work = tmp_path / "demo" / "bin" / "work"
+    work.mkdir(parents=True)
+    (work / "left").touch()
+    (tmp_path / "demo" / "link").symlink_to(tmp_path)
+    work.chmod(0)
+    mode = tmp_path.stat().st_mode
+    demo.remove(tmp_path / "demo")
+    assert not (tmp_path / "demo").exists()
+    assert tmp_path.stat().st_mode == mode
