@@ -170,3 +170,14 @@ def test_the_supervisors_report_is_json_with_documented_fields(cli):
     assert [name for name in report if f"`{name}`" not in text] == []
     assert json.dumps(report)
     assert os.path.isabs(report["decision"]["reasons"][0]["place"]) or report["decision"]["reasons"][0]["place"]
+
+
+@pytest.mark.parametrize("verb", ["end", "discard", "commit"])
+def test_what_a_mission_leaves_takes_no_room_any_more(cli, verb):
+    cli.task("mkdir -p big; echo x > big/file\n")
+    mission = cli("mission", "start", "--commit", "never").stdout.strip()
+    assert cli("run", "--mission", mission, "--", "sh", "task.sh").returncode == 0
+    words = {"end": [], "discard": ["--all"], "commit": []}[verb]
+    assert cli("mission", verb, mission, *words).returncode == 0
+    assert cli("stop").returncode == 0  # what is done later is done before the supervisor ends
+    assert not list((cli.root / "state" / "repositories").glob("*/carried-bin/*"))

@@ -184,6 +184,7 @@ class Gatekeeper:
             context = Context(agent=mission.agent or None)
             plan = self._plain_plan(mission, policy, layer)
             report = self.open(mission, policy, context, tree, plan, only=paths or None, approved=paths)
+        self._later.do(tree.sweep)
         self._door.note(
             EntryKind.MISSION,
             {"action": "commit", "by": by.name, "paths": list(paths), "committed": len(report.files.committed)},
@@ -201,6 +202,7 @@ class Gatekeeper:
                 mission=MissionId(mission.id),
             )
             dropped = tree.discard(layer, paths or None)
+        self._later.do(tree.sweep)
         return {"id": mission.id, "discarded": list(dropped)}
 
     def end(self, mission: Mission) -> None:
@@ -209,6 +211,7 @@ class Gatekeeper:
             tree, layer, _ = self._of(mission)
             tree.end(layer)
             shutil.rmtree(f"{os.path.dirname(layer.upper)}/middle", ignore_errors=True)
+        self._later.do(tree.sweep)
 
     def _plain_plan(self, mission: Mission, policy: Policy, layer: Layer) -> BoxPlan:
         """A plan over the mission's layer for work of the fence's own, such as bundling its commits."""
