@@ -10,6 +10,7 @@ import pytest
 from ringfence.cli.main import main
 from ringfence.egress.record import ConnectionLog
 from ringfence.ledger.log import Ledger
+from ringfence.model.entry import Entry, EntryKind
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.tier import Tier
 
@@ -109,3 +110,30 @@ def test_following_prints_what_comes_later(written, capsys):
 
 def test_an_empty_ledger_gives_only_the_headings(tmp_path, capsys):
     assert log(capsys, tmp_path / "none").splitlines()[0].startswith("first seen")
+
+
+def test_tries_of_boxes_without_a_network_are_in_it(tmp_path, capsys):
+    root = tmp_path / "root"
+    seen = [
+        {"kind": "exec", "detail": "/usr/bin/curl"},
+        {"kind": "egress", "detail": "tcp 203.0.113.9 port 80", "count": 2},
+        {"kind": "egress", "detail": "name c2.example.invalid"},
+        {"kind": "floor", "detail": "tcp 169.254.169.254 port 80"},
+        {"kind": "egress", "detail": "icmp 203.0.113.9"},
+        {"kind": "egress", "detail": "tcp 127.0.0.1 port 631, nobody listens"},
+        {"kind": "egress", "detail": "more than could be logged"},
+    ]
+    with Ledger.open(str(root / "state" / "ledger")) as ledger:
+        body = {"exit": 0, "observations": seen}
+        ledger.append([Entry(kind=EntryKind.RESULT, time=LINE.time, mission=LINE.mission, call="c-1", body=body)])
+    found = [json.loads(row) for row in log(capsys, root, "--json").splitlines()]
+    assert [(one["host"], one.get("port"), one["protocol"], one["rule"], one["count"]) for one in found] == [
+        ("203.0.113.9", 80, "tcp", "egress/no-network", 2),
+        ("c2.example.invalid", 53, "dns", "egress/no-network", 1),
+        ("169.254.169.254", 80, "tcp", "floor/metadata", 1),
+        ("203.0.113.9", None, "icmp", "egress/no-network", 1),
+        ("127.0.0.1", 631, "tcp", "egress/own-loopback", 1),
+        ("(tries without a line)", None, "any", "egress/no-network", 1),
+    ]
+    assert "deny (ALERT)" in log(capsys, root)
+    assert len(log(capsys, root, "--refused").splitlines()) == 7

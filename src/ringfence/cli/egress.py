@@ -6,12 +6,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ringfence.cli.text import escape
-from ringfence.egress.record import ConnectionLog, from_body
-from ringfence.model.entry import EntryKind
+from ringfence.egress.record import ConnectionLog, from_body, from_observation
+from ringfence.model.entry import EntryKind, Json
 from ringfence.model.ids import Micros
 from ringfence.model.tier import Tier
 from ringfence.supervisor.paths import Paths
@@ -100,18 +100,33 @@ def _lines(directory: str, args: argparse.Namespace) -> Iterator[ConnectionLog]:
     while True:
         for stored in scan.records(directory, seq):
             seq = stored.seq + 1
-            value = stored.value
-            if value.get("kind") == EntryKind.EGRESS.value:
-                body = value.get("body")
-                yield from_body(
-                    body if isinstance(body, dict) else {},
-                    time=int(str(value.get("time", 0))),
-                    mission=str(value.get("mission", "")),
-                    call=str(value.get("call", "")),
-                )
+            yield from _of_record(stored.value)
         if not args.follow or (until is not None and time.monotonic() >= until):
             return
         time.sleep(POLL_SECONDS)
+
+
+def _of_record(value: Mapping[str, Json]) -> Iterator[ConnectionLog]:
+    """The lines of one record: an egress record's own, or the tries that a box without a network was seen to make."""
+    body = value.get("body")
+    fields = body if isinstance(body, dict) else {}
+    time, mission, call = int(str(value.get("time", 0))), str(value.get("mission", "")), str(value.get("call", ""))
+    if value.get("kind") == EntryKind.EGRESS.value:
+        yield from_body(fields, time=time, mission=mission, call=call)
+    elif value.get("kind") == EntryKind.RESULT.value:
+        observations = fields.get("observations")
+        for seen in observations if isinstance(observations, list) else ():
+            if isinstance(seen, dict):
+                line = from_observation(
+                    str(seen.get("kind")),
+                    str(seen.get("detail")),
+                    count=int(str(seen.get("count", 1))),
+                    time=time,
+                    mission=mission,
+                    call=call,
+                )
+                if line is not None:
+                    yield line
 
 
 def _wanted(line: ConnectionLog, args: argparse.Namespace) -> bool:

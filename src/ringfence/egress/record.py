@@ -5,6 +5,7 @@ and ``summary`` add up to the number of tries.
 """
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeAlias
@@ -98,6 +99,34 @@ def from_body(body: Mapping[str, Json], *, time: int, mission: str, call: str) -
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not an egress record: {error}") from error
+
+
+def from_observation(kind: str, detail: str, *, count: int, time: int, mission: str, call: str) -> ConnectionLog | None:
+    """The line of a try that a box without a network was seen to make; None for an observation of something else."""
+    if kind not in {"egress", "floor"}:
+        return None
+    found = _SEEN.fullmatch(detail)
+    word, host, port = (found["word"], found["host"], int(found["port"] or 0)) if found else (ANY, DROPPED, 0)
+    alone = bool(found and found["alone"])
+    rule = "egress/own-loopback" if alone else "floor/metadata" if kind == "floor" else "egress/no-network"
+    return ConnectionLog(
+        time=Micros(time),
+        mission=MissionId(mission),
+        call=call,
+        host=host,
+        port=53 if word == "name" else port,
+        protocol="dns" if word == "name" else word,
+        entry="dns" if word == "name" else "nflog",
+        tier=Tier.ALLOW if alone else Tier.DENY,
+        rule=rule,
+        because="nobody listens there" if alone else "the policy gives its boxes no network",
+        outcome="refused",
+        flags=("violation",) if kind == "floor" else (),
+        count=count,
+    )
+
+
+_SEEN = re.compile(r"(?P<word>name|protocol \d+|\w+) (?P<host>\S+)(?: port (?P<port>\d+))?(?P<alone>, nobody listens)?")
 
 
 def _thaw(value: Json) -> object:
