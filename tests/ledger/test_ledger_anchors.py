@@ -214,11 +214,42 @@ def test_hooks_and_configuration_of_a_person_do_not_run_in_an_anchoring(make_led
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("text", ["", "copy:relative", "git:", "git:-oProxy=x", "ftp:x", "rfc3161:file:///etc"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "copy:relative", "git:", "git:-oProxy=x", "git:../a.git#r", "git:a.git", "ftp:x", "rfc3161:file:///etc"],
+)
 def test_words_that_name_no_anchor_are_refused(make_ledger, text):
     with make_ledger() as ledger, pytest.raises(LedgerError) as refused:
         admin.perform(ledger, "anchor", {"add": [text]}, by=ME)
     assert refused.value.code == "bad-anchor"
+
+
+@pytest.mark.parametrize("text", ["copy:{}/not-there", "git:{}/not-there.git#refs/x"])
+def test_an_anchor_that_cannot_be_asked_is_not_taken_into_the_list(make_ledger, make_entry, tmp_path, text):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(0, EntryKind.OBSERVED)])
+        with pytest.raises(LedgerError, match="cannot be read") as refused:
+            admin.perform(ledger, "anchor", {"add": [text.format(tmp_path)]}, by=ME)
+        assert refused.value.code == "anchor-unreadable"
+        assert anchors.names(ledger.directory) == []
+        directory = ledger.directory
+    with make_ledger() as ledger:  # it opens as before
+        assert ledger.directory == directory
+
+
+def test_one_anchor_that_is_gone_does_not_keep_the_others_from_being_told(make_ledger, make_entry, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with make_ledger() as ledger:
+        ledger.append([make_entry(0, EntryKind.OBSERVED)])
+        admin.perform(ledger, "anchor", {"add": [f"copy:{tmp_path}/{name}" for name in ("one", "two")]}, by=ME)
+        (tmp_path / "one").rename(tmp_path / "gone")
+        ledger.append([make_entry(1, EntryKind.OBSERVED)])
+        before = (tmp_path / "two" / f"{ledger.head.log}.checkpoint").read_bytes()
+        with pytest.raises(LedgerError) as refused:
+            admin.perform(ledger, "anchor", {}, by=ME)
+        assert refused.value.where == f"copy:{tmp_path}/one"
+        assert (tmp_path / "two" / f"{ledger.head.log}.checkpoint").read_bytes() != before
 
 
 @pytest.fixture

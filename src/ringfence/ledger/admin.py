@@ -78,15 +78,26 @@ def anchor(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
     if added or removed:
         unknown = sorted(set(removed) - set(names))
         if unknown:
-            raise LedgerError("bad-anchor", f"there is no anchor {unknown[0]!r}", remedy=f"one of {', '.join(names)}")
-        names = [name for name in names if name not in removed]
-        names += [anchors.parse_anchor(text, ledger.directory).name for text in added]
+            known = f"one of {', '.join(names)}" if names else "there is none to take away"
+            raise LedgerError("bad-anchor", f"there is no anchor {unknown[0]!r}", remedy=known)
+        found = [anchors.parse_anchor(text, ledger.directory) for text in added]
+        for one in found:
+            one.heads()  # what cannot be asked now would keep the ledger closed from its next opening on
+        names = [*(name for name in names if name not in removed), *(one.name for one in found)]
         names = list(dict.fromkeys(names))
         record_step(ledger, EntryKind.ANCHORED, {"action": "configure", "anchors": list(names), "by": who(by)})
         anchors.configure(ledger.directory, names)
     behind = {s.name for s in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now) if s.lag_records}
     chosen = [a for a in anchors.configured(ledger.directory) if not arguments.get("due") or a.name in behind]
-    rows: list[Json] = [_push(ledger, found) for found in chosen]
+    rows: list[Json] = []
+    failures: list[LedgerError] = []
+    for one in chosen:
+        try:
+            rows.append(_push(ledger, one))
+        except LedgerError as failure:
+            failures.append(failure)
+    if failures:  # the others were told all the same
+        raise failures[0]
     return {"anchors": rows, "configured": list(names)}
 
 
@@ -167,7 +178,11 @@ def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
     name = str(arguments.get("subject") or arguments.get("mission") or "")
     ground = str(arguments.get("ground") or "")
     if not name or not ground:
-        raise LedgerError("bad-erasure", "an erasure needs a subject or mission, and its legal ground")
+        raise LedgerError(
+            "bad-erasure",
+            "an erasure needs a subject or mission, and its legal ground",
+            remedy="ringfence ledger erase --mission M --ground 'GDPR 17(1)(b)'",
+        )
     subject = subject_id(name)
     blocking = holds.blocking_erasure(
         holds.active(ledger.directory), subject=subject, mission=str(arguments.get("mission") or "")

@@ -127,9 +127,8 @@ class GitAnchor:
         done = self._run(*arguments, stdin=stdin, inside=inside)
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise unreadable(
-                self.name, f"git {arguments[0]} ended with {done.returncode}: {said[-1] if said else ''!a}"
-            )
+            told = next((line for line in said if line.startswith(("fatal:", "ssh:"))), said[-1] if said else "")
+            raise unreadable(self.name, f"git {arguments[0]} ended with {done.returncode}: {told!a}")
         return done.stdout.decode().strip("\n")
 
     def _run(self, *arguments: str, stdin: bytes = b"", inside: bool = True) -> "subprocess.CompletedProcess[bytes]":

@@ -104,12 +104,16 @@ def refuse_rewind(name: str, known: note.Checkpoint | None, head: note.Checkpoin
     )
 
 
+_PLACE = re.compile(r"/|[\w.@+][\w.@+-]*:")
+"""An absolute folder, ``scheme://…`` or ``host:…``."""
+
+
 def parse_anchor(text: str, directory: str) -> "PushAnchor":
     """The anchor that ``copy:FOLDER``, ``git:LOCATION[#REF]`` or ``rfc3161:URL#ROOTS.pem`` names. Raises ``bad-anchor``."""
     kind, _, rest = text.partition(":")
     if kind == "copy" and rest.startswith("/"):
         return CopyAnchor(folder=os.path.realpath(rest))
-    if kind == "git" and rest and not rest.startswith("-"):
+    if kind == "git" and _PLACE.match(rest):  # a relative folder would be another one for the supervisor
         from ringfence.ledger.anchor_git import GitAnchor
 
         location, _, ref = rest.partition("#")
