@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -181,3 +182,30 @@ def test_what_a_mission_leaves_takes_no_room_any_more(cli, verb):
     assert cli("mission", verb, mission, *words).returncode == 0
     assert cli("stop").returncode == 0  # what is done later is done before the supervisor ends
     assert not list((cli.root / "state" / "repositories").glob("*/carried-bin/*"))
+
+
+def test_a_mission_in_which_nothing_ran_is_shown_and_ended(cli):
+    mission = cli("mission", "start", "--commit", "end").stdout.strip()
+    assert cli.json("mission", "diff", mission, "--json")["changes"] == []
+    assert cli("mission", "commit", mission).returncode == 0
+    assert cli("mission", "discard", mission, "--all").returncode == 0
+    done = cli("mission", "end", mission)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "state          completed\n" in done.stdout
+    assert cli("mission", "diff", mission).stdout == ""
+    with Fence.open(repo=str(cli.project), test_root=str(cli.root)) as fence:
+        assert fence.mission
+    assert cli.json("mission", "show", fence.mission, "--json")["state"] == "completed"
+
+
+def test_a_mission_is_shown_for_a_person(cli):
+    mission = cli("mission", "start", "--until", "2h", "--commit", "end").stdout.strip()
+    shown = cli("mission", "show", mission).stdout
+    assert re.search(r"^until +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC$", shown, re.MULTILINE)
+    assert re.search(r"^one_call +no$", shown, re.MULTILINE)
+    cli.task("echo 1 > one.txt; mkdir .vscode; echo 2 > .vscode/tasks.json\n")
+    cli("run", "--mission", mission, "--", "sh", "task.sh")
+    ended = cli("mission", "end", mission)
+    assert "committed one.txt\n" in ended.stdout
+    assert "refused   .vscode/tasks.json: " in ended.stdout
+    assert ended.returncode == 1

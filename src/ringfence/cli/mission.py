@@ -1,6 +1,7 @@
 """``ringfence mission``: start, list, show, diff, commit, discard, end. Asks the supervisor; prints what it says."""
 
 import argparse
+import datetime as dt
 import json
 import os
 import re
@@ -104,7 +105,18 @@ def _print(args: argparse.Namespace, answer: dict[str, object]) -> None:
         _print_gate(answer.get("gate"))
     else:
         for name, value in answer.items():
-            print(one_line(f"{name:14} {value}"))
+            if name != "gate":
+                print(one_line(f"{name:14} {_shown(name, value)}"))
+        _print_gate(answer.get("gate"))
+
+
+def _shown(name: str, value: object) -> object:
+    """An instant as a date, a flag as a word, a list without brackets, and nothing for what is not set."""
+    if name in {"started", "until", "learning_until", "ended"} and isinstance(value, int):
+        return dt.datetime.fromtimestamp(value / 1_000_000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if value else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _print_gate(gate: object) -> None:

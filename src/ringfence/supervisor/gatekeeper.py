@@ -24,6 +24,7 @@ from ringfence.policy.policy import Policy
 from ringfence.sandbox.facts import HostFacts
 from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
+from ringfence.sandbox.worktree.change import GateReport
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor.door import Deciding, Door
 from ringfence.supervisor.explicit import Explicit
@@ -165,6 +166,8 @@ class Gatekeeper:
 
     def diff(self, mission: Mission) -> dict[str, object]:
         """What the mission's layer holds against the real tree."""
+        if self._untouched(mission):
+            return {"id": mission.id, "text": "", "changes": []}
         tree, layer, _ = self._of(mission)
         changes = tree.changes(layer)
         return {
@@ -179,6 +182,8 @@ class Gatekeeper:
 
     def commit(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
         """Open the gate now. Paths that a person names count as approved where the policy asks; a DENY stays one."""
+        if self._untouched(mission):
+            return {"id": mission.id, "gate": Passed(files=GateReport(), history=None).fields()}
         with self.one_at_a_time(mission):
             tree, layer, policy = self._of(mission)
             context = Context(agent=mission.agent or None)
@@ -194,6 +199,8 @@ class Gatekeeper:
 
     def discard(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
         """Drop changes from the mission's layer: the named ones, or all. Recorded before it happens."""
+        if self._untouched(mission):
+            return {"id": mission.id, "discarded": []}
         with self.one_at_a_time(mission):
             tree, layer, _ = self._of(mission)
             self._door.note(
@@ -207,11 +214,18 @@ class Gatekeeper:
 
     def end(self, mission: Mission) -> None:
         """Remove the layer of a mission that is over; ignored paths are carried on to the next one."""
+        if self._untouched(mission):
+            return
         with self.one_at_a_time(mission):
             tree, layer, _ = self._of(mission)
             tree.end(layer)
             shutil.rmtree(f"{os.path.dirname(layer.upper)}/middle", ignore_errors=True)
         self._later.do(tree.sweep)
+
+    def _untouched(self, mission: Mission) -> bool:
+        """Whether there is no layer: nothing ran in the mission, or it has ended."""
+        folder = self._missions.folder(MissionId(mission.id))
+        return not any(os.path.lexists(f"{folder}/{name}") for name in ("upper", "layer.state"))
 
     def _plain_plan(self, mission: Mission, policy: Policy, layer: Layer) -> BoxPlan:
         """A plan over the mission's layer for work of the fence's own, such as bundling its commits."""
