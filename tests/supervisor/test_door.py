@@ -220,16 +220,16 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_a_fake_supervisor_gets_no_command_run(untrusted, name):
-    fake = FakeSupervisor(untrusted.root / "run" / "supervisor.sock", REPLIES[name])
+def test_a_fake_supervisor_gets_no_command_run(cli, name):
+    fake = FakeSupervisor(cli.root / "run" / "supervisor.sock", REPLIES[name])
     try:
-        untrusted.task("echo ran > ran.txt\n")
-        done = untrusted("run", "--", "sh", "task.sh")
+        cli.task("echo ran > ran.txt\n")
+        done = cli("run", "--", "sh", "task.sh")
     finally:
         fake.close()
-        os.unlink(untrusted.root / "run" / "supervisor.sock")
+        os.unlink(cli.root / "run" / "supervisor.sock")
     assert done.returncode != 0
-    assert not (untrusted.project / "ran.txt").exists()
+    assert not (cli.project / "ran.txt").exists()
     assert "Traceback" not in done.stderr
 
 
