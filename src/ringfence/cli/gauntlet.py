@@ -25,7 +25,7 @@ attack is put behind it; {worktree}, {home} and {run} are filled in:
   ringfence gauntlet -- bwrap --ro-bind /usr /usr ... --bind {worktree} {worktree} --
   ringfence gauntlet --user someone -- firejail --noprofile --whitelist={worktree} --
 
-Exit code: 0 when no attack passed, 1 when one did.
+Exit code: 0 when no attack passed, 1 when one did, 13 when the WRAPPER does not even run an ordinary program.
 """
 
 
@@ -53,7 +53,8 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     del paths  # the gauntlet keeps its own state, apart from the person's
     attacks = _chosen(args)
     if args.list:
-        print(report.catalogue(attacks))
+        rows = [{"family": attack.family, "name": attack.name, "tries": attack.tries} for attack in attacks]
+        print(json.dumps(rows, indent=2) if args.json else report.catalogue(attacks))
         return 0
     results = _run(args, attacks)
     name = _name(args)

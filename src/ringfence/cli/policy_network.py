@@ -39,7 +39,8 @@ def run_presets(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.policy.presets import NAMES, preset_text
 
     if args.name in NAMES:
-        print(preset_text(args.name), end="")
+        text = preset_text(args.name)
+        print(json.dumps({"name": args.name, "text": text}, indent=2) if args.json else text.rstrip("\n"))
         return 0
     return _show(args.name, paths, as_json=args.json)
 
@@ -151,7 +152,10 @@ def _lock(args: argparse.Namespace, paths: Paths) -> int:
     today = dt.datetime.fromtimestamp(time.time(), dt.UTC).date().isoformat()
     lock, told = presets_lock(read_indexes(), today=today, before=read_lock(path), accept_new=args.accept_new)
     write_lock(path, lock)
-    for pin in lock.pinned:
+    if args.json:
+        pins = [{"preset": p.preset, "index": p.index, "hosts": list(p.hosts), "date": p.date} for p in lock.pinned]
+        print(json.dumps({"pinned": pins}, indent=2))
+    for pin in () if args.json else lock.pinned:
         print(escape(f"{pin.preset:6} {pin.index}: {', '.join(pin.hosts)}  (pinned {pin.date})"))
     for line in told:
         print(escape(line), file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 
@@ -183,7 +184,7 @@ def _check(args: argparse.Namespace, paths: Paths) -> int:
     if args.sign:
         write_signed(verdict, args)
     if args.annotations:
-        print(to_annotations(verdict))
+        print(to_annotations(verdict), file=sys.stderr if args.json else sys.stdout)
     print(json.dumps(verdict.to_json(), indent=2) if args.json else one_screen(verdict))
     return exit_code(verdict)
 
@@ -215,7 +216,7 @@ def _verify(args: argparse.Namespace, paths: Paths) -> int:
         json.dumps({**text, "wrong": wrong}, indent=2) if args.json else "\n".join(f"{k}: {v}" for k, v in text.items())
     )
     for line in wrong:
-        print(f"wrong: {line}")
+        print(f"wrong: {line}", file=sys.stderr if args.json else sys.stdout)
     return CLEAN if summary.result == "PASSED" and not wrong else REFUSED
 
 
