@@ -29,7 +29,12 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     path = args.policy or _found()
     if not os.path.lexists(path):
         raise _as_finding(
-            PolicyError("policy-missing", "there is no policy file", where=path, remedy="run `ringfence init`")
+            PolicyError(
+                "policy-missing",
+                "there is no policy file",
+                where=path,
+                remedy="name a file that is there, or write one with `ringfence init`",
+            )
         )
     policy = Policy.load(path, network_presets=Presets(paths))
     fixtures = _fixtures(args.fixtures or os.path.join(policy.root, "sandbox_fixtures.json"))

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from ringfence.model.errors import PolicyError
+from ringfence.model.errors import PolicyError, RingfenceError
 from ringfence.supervisor.paths import Paths
 
 
@@ -22,6 +22,13 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.supervisor.trusting import this_person, trust
 
     root = os.path.realpath(args.directory)
+    if not os.path.isdir(root):
+        raise RingfenceError(
+            "not-a-directory",
+            "a policy is written into a folder",
+            where=root,
+            remedy="name the repository's own folder",
+        )
     files = (os.path.join(root, FILE_NAME), os.path.join(root, FIXTURES_NAME))
     for path in files:
         if os.path.lexists(path):

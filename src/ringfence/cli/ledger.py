@@ -65,8 +65,9 @@ def _configure_reading(
     export.add_argument("--out", metavar="PATH", help="a new folder for a bundle; else a file, or standard output")
     export.add_argument("--mission", help="only this mission's entries")
     proof = verbs.add_parser("proof", parents=[common], help="inclusion or consistency proof")
-    proof.add_argument("--entry", type=int, metavar="N", help="that entry N is in the log")
-    proof.add_argument("--from", dest="old", type=int, metavar="SIZE", help="that the log of SIZE entries is a prefix")
+    what = proof.add_mutually_exclusive_group(required=True)
+    what.add_argument("--entry", type=int, metavar="N", help="that entry N is in the log")
+    what.add_argument("--from", dest="old", type=int, metavar="SIZE", help="that the log of SIZE entries is a prefix")
     proof.add_argument("--size", type=int, help="of the log of so many entries; the whole log if not given")
     verbs.add_parser("lag", parents=[common], help="how far each anchor is behind")
     verbs.add_parser("rebuild-index", parents=[common], help="drop the search index and read the log again")
@@ -250,7 +251,7 @@ def _export(args: argparse.Namespace, directory: str) -> int:
 
     if args.format == "bundle":
         if not args.out:
-            raise LedgerError("bad-export", "a bundle needs --out with a new folder")
+            raise _usage("a bundle needs --out with a new folder", "ringfence ledger export --out DIR")
         done = export.bundle(directory, os.path.realpath(args.out), anchored=_anchored(directory))
         print(
             json.dumps(done)
@@ -263,8 +264,13 @@ def _export(args: argparse.Namespace, directory: str) -> int:
         for row in rows:
             print(row)
         return CLEAN
-    with open(args.out, "x", encoding="utf-8") as stream:
-        stream.writelines(f"{row}\n" for row in rows)
+    try:
+        with open(args.out, "x", encoding="utf-8") as stream:
+            stream.writelines(f"{row}\n" for row in rows)
+    except FileExistsError:
+        raise LedgerError(
+            "bad-export", "the file exists and is not overwritten", where=args.out, remedy="name one that is not there"
+        ) from None
     return CLEAN
 
 
@@ -287,8 +293,6 @@ def _proof(args: argparse.Namespace, directory: str) -> int:
 
     leaves = proof.leaves_of(directory)
     size = args.size or leaves.size
-    if (args.entry is None) == (args.old is None):
-        raise LedgerError("no-proof", "give one of --entry and --from")
     found = (
         proof.inclusion(leaves, args.entry, size)
         if args.entry is not None
@@ -302,6 +306,7 @@ def _lag(args: argparse.Namespace, directory: str) -> int:
     from ringfence.ledger import anchors
     from ringfence.ledger.space import space_of
 
+    ledger_show.require(directory)
     rows = anchors.lag(directory, size=ledger_show.size_of(directory), now=_now())
     if args.json:
         print(
@@ -362,14 +367,13 @@ def _ask_supervisor(paths: Paths, verb: str, arguments: dict[str, object]) -> di
 def _perform_here(paths: Paths, directory: str, verb: str, arguments: dict[str, object]) -> dict[str, object]:
     import pwd
 
-    from ringfence.ledger import admin, anchors, scan
+    from ringfence.ledger import admin, anchors
     from ringfence.ledger.log import Ledger
     from ringfence.model.person import Person
     from ringfence.policy.store import PolicyStore
     from ringfence.supervisor.organisation import OrganisationPolicy
 
-    if not scan.segments(directory):
-        raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
+    ledger_show.require(directory)
     uid = os.getuid()
     person = Person(name=pwd.getpwuid(uid).pw_name, uid=uid, how="process")
     organisation = admin.NO_ORGANISATION
@@ -381,6 +385,12 @@ def _perform_here(paths: Paths, directory: str, verb: str, arguments: dict[str, 
         asked = [anchor for anchor in anchors.configured(directory) if anchor.name not in removed]
     with Ledger.open(directory, anchors=asked) as ledger:
         return dict(admin.perform(ledger, verb, arguments, by=person, organisation=organisation))
+
+
+def _usage(what: str, remedy: str) -> LedgerError:
+    error = LedgerError("usage", what, remedy=remedy)
+    error.exit = 2  # type: ignore[attr-defined]  # read by cli/main.py
+    return error
 
 
 def _now() -> Micros:

@@ -85,8 +85,7 @@ def show(args: argparse.Namespace, directory: str) -> int:
         violations=args.violations,
         before=-1 if args.before is None else args.before,
     )
-    if not scan.segments(directory):
-        raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
+    require(directory)
     with _index(directory) as index:
         last = index.catch_up() - 1
         page = index.search(query, limit=args.limit)
@@ -98,6 +97,17 @@ def show(args: argparse.Namespace, directory: str) -> int:
         if args.follow:
             _follow(index, query, last, as_json=args.json)
     return 0
+
+
+def require(directory: str) -> None:
+    """Raise LedgerError where there is no ledger."""
+    if not scan.segments(directory):
+        raise LedgerError(
+            "ledger-missing",
+            "there is no ledger here",
+            where=directory,
+            remedy="run something first: `ringfence run -- true`",
+        )
 
 
 def _index(directory: str) -> "Index":

@@ -6,6 +6,7 @@ added to COMMANDS below with one line of help. Modules are imported only when as
 
 import sys
 
+from ringfence.cli.text import escape
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, RingfenceError
 from ringfence.supervisor.paths import user_paths
 
@@ -42,12 +43,13 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except RingfenceError as error:
-        from ringfence.cli.text import escape
-
         print(escape(str(error)), file=sys.stderr)
         return exit_code(error)
     except BrokenPipeError:
         sys.stdout = None
+        return FAULT
+    except OSError as error:
+        print(escape(str(_of_the_system(error))), file=sys.stderr)
         return FAULT
     except KeyboardInterrupt:
         return 130
@@ -57,7 +59,11 @@ def program() -> None:
     """Be the program: run, flush, and leave without taking the interpreter apart, which would cost every command time."""
     import os
 
-    code = main()
+    _open_standard_streams()
+    try:
+        code = main()
+    except SystemExit as leaving:  # a parser that printed its help or a fault of usage
+        code = leaving.code if isinstance(leaving.code, int) else CLEAN
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -65,6 +71,32 @@ def program() -> None:
         except OSError:
             code = code or FAULT  # nobody reads any more
     os._exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Nothing that is opened later takes the number of a standard stream, and no letter is beyond the terminal's set."""
+    import os
+
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest free number: one of the three was closed
+        pass
+    os.close(null)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text streams here
+
+
+def _of_the_system(error: OSError) -> RingfenceError:
+    """What the system refused, as a fault with a place."""
+    if error.filename is None and isinstance(error, FileNotFoundError):  # only a working directory has no name
+        return RingfenceError("no-directory", "the working directory does not exist any more", remedy="cd elsewhere")
+    return RingfenceError(
+        "file-unusable",
+        f"a file cannot be read or written: {error.strerror or error}",
+        where=str(error.filename or ""),
+        remedy="look at the path, its permissions and the space on its disk",
+    )
 
 
 def exit_code(error: RingfenceError) -> int:
@@ -127,4 +159,4 @@ def _module(name: str) -> "ModuleType":
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -62,7 +62,11 @@ def _agreed(digest: str) -> bool:
     if not sys.stdin.isatty():
         print("no terminal to ask on; give --yes or --digest", file=sys.stderr)
         return False
-    return input(f"type {digest[:8]} to trust it: ").strip() == digest[:8]
+    try:
+        return input(f"type {digest[:8]} to trust it: ").strip() == digest[:8]
+    except EOFError:
+        print(file=sys.stderr)
+        return False
 
 
 _VERBS = {

@@ -28,6 +28,10 @@ from ringfence.supervisor.paths import Paths
 def init(args: argparse.Namespace, paths: Paths) -> int:
     """Write ``promotion/policy.json`` and ``promotion/owners.json``; never over a file that is there."""
     del paths
+    if not os.path.isdir(args.repo):
+        raise PromotionError(
+            "promotion-unreadable", "not a folder", where=args.repo, remedy="name the repository's own folder"
+        )
     folder = os.path.join(args.repo, "promotion")
     os.makedirs(folder, exist_ok=True)
     files = (

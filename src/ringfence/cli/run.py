@@ -84,6 +84,7 @@ def parse(words: list[str]) -> Options:
 def main(words: list[str], paths: Paths) -> int:
     """Run one command; the exit code is the command's own, or the fence's (10 ask, 11 denied, 13 cannot enforce)."""
     options = parse(words)
+    report = None if options.report is None else os.open(options.report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     output = _descriptors(capture=options.json)
     request = _request(options)
     connection, reader = client.ask(paths, request, output)
@@ -96,7 +97,7 @@ def main(words: list[str], paths: Paths) -> int:
                 message = client.answer(reader, paths)
     finally:
         connection.close()
-    return _finish(message, options, output)
+    return _finish(message, options, output, report)
 
 
 def _request(options: Options) -> dict[str, object]:
@@ -134,14 +135,14 @@ def _descriptors(*, capture: bool) -> tuple[int, int, int]:
     return (0, os.memfd_create("stdout"), os.memfd_create("stderr"))
 
 
-def _finish(message: dict[str, object], options: Options, output: tuple[int, int, int]) -> int:
+def _finish(message: dict[str, object], options: Options, output: tuple[int, int, int], file: int | None = None) -> int:
     report = dict(message)
-    if options.report is not None or options.json:
+    if file is not None or options.json:
         import json
-    if options.report is not None:
-        with open(options.report, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=2)
-            file.write("\n")
+    if file is not None:
+        with open(file, "w", encoding="utf-8") as stream:
+            json.dump(report, stream, indent=2)
+            stream.write("\n")
     if options.json:
         for name, descriptor in (("stdout", output[1]), ("stderr", output[2])):
             report[name] = _contents(descriptor)

@@ -31,12 +31,19 @@ def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] 
     ``bad-export`` where ``out`` exists or the ledger is none.
     """
     if os.path.lexists(out):
-        raise LedgerError("bad-export", "the folder of a bundle must be new", where=out)
+        raise LedgerError(
+            "bad-export", "the folder of a bundle must be new", where=out, remedy="name one that is not there"
+        )
     try:
         with open(f"{directory}/checkpoint", "rb") as stream:
             checkpoint = stream.read(65_536)  # before the segments, so that they hold at least what it signs for
     except FileNotFoundError as error:
-        raise LedgerError("ledger-missing", "there is no ledger here", where=directory) from error
+        raise LedgerError(
+            "ledger-missing",
+            "there is no ledger here",
+            where=directory,
+            remedy="run something first: `ringfence run -- true`",
+        ) from error
     os.makedirs(f"{out}/segments", mode=0o700)
     for file in scan.segments(directory):
         _copy_segment(file, f"{out}/segments/{os.path.basename(file.path)}")
@@ -123,7 +130,9 @@ def statement(directory: str, mission: str) -> dict[str, Json]:
     leaves = proof.leaves_of(directory)
     own = [r for r in scan.records(directory) if r.value.get("mission") == mission and r.seq < parsed.size]
     if not own:
-        raise LedgerError("bad-export", f"no signed entry is of mission {mission!a}")
+        raise LedgerError(
+            "bad-export", f"no signed entry is of mission {mission!a}", remedy="see `ringfence mission list`"
+        )
     entries: list[Json] = [
         {"record": record.line.decode(), "proof": proof.inclusion(leaves, record.seq, parsed.size)} for record in own
     ]

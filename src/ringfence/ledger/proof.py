@@ -7,12 +7,19 @@ from ringfence.ledger import scan, tree
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
+_WITHIN = "`ringfence ledger verify` says which records there are"
+
 
 def leaves_of(directory: str) -> tree.Leaves:
     """Leaf hashes of all records that are here, over the tree of what was purged."""
     files = scan.segments(directory)
     if not files:
-        raise LedgerError("ledger-missing", "there is no ledger here", where=directory)
+        raise LedgerError(
+            "ledger-missing",
+            "there is no ledger here",
+            where=directory,
+            remedy="run something first: `ringfence run -- true`",
+        )
     head = scan.header(files[0])
     hashes = tuple(tree.leaf_hash(line) for _, line in scan.lines(directory))
     return tree.Leaves(first=head.first, before=tuple(bytes.fromhex(node) for node in head.nodes), hashes=hashes)
@@ -25,7 +32,9 @@ def inclusion(leaves: tree.Leaves, index: int, size: int) -> dict[str, Json]:
         leaf = leaves.root(index, index + 1)
         root = leaves.root(0, size)
     except ValueError as error:
-        raise LedgerError("no-proof", f"no inclusion proof of record {index} in {size}: {error}") from error
+        raise LedgerError(
+            "no-proof", f"no inclusion proof of record {index} in {size}: {error}", remedy=_WITHIN
+        ) from error
     return {"index": index, "size": size, "leaf": leaf.hex(), "root": root.hex(), "path": _spell(path)}
 
 
@@ -35,7 +44,7 @@ def consistency(leaves: tree.Leaves, old: int, new: int) -> dict[str, Json]:
         path = tree.consistency(leaves, old, new)
         roots = leaves.root(0, old), leaves.root(0, new)
     except ValueError as error:
-        raise LedgerError("no-proof", f"no consistency proof from {old} to {new}: {error}") from error
+        raise LedgerError("no-proof", f"no consistency proof from {old} to {new}: {error}", remedy=_WITHIN) from error
     return {"old": old, "new": new, "old_root": roots[0].hex(), "new_root": roots[1].hex(), "path": _spell(path)}
 
 

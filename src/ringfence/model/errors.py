@@ -21,8 +21,7 @@ class RingfenceError(Exception):
         lines = [f"error[{self.code}]: {self.what}"]
         if self.where:
             lines.append(f"  --> {self.where}")
-        if self.remedy:
-            lines.append(f"  fix: {self.remedy}")
+        lines.append(f"  fix: {self.remedy or f'see docs/errors.md#{self.code}'}")
         return "\n".join(lines)
 
 

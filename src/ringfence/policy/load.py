@@ -233,7 +233,11 @@ def read_text(path: str, *, owners: frozenset[int], follow: bool = True) -> str:
         descriptor = os.open(path, flags)
     except OSError as error:
         code = "policy-missing" if isinstance(error, FileNotFoundError) else "policy-unreadable"
-        remedy = "run `ringfence init` in the repository" if code == "policy-missing" else "make the file readable"
+        remedy = (
+            "name a file that is there, or write one with `ringfence init`"
+            if code == "policy-missing"
+            else "make the file readable"
+        )
         raise PolicyError(code, f"the file cannot be read: {error.strerror}", where=path, remedy=remedy) from None
     try:
         _check_file(path, os.fstat(descriptor), owners)

@@ -119,7 +119,9 @@ KINDS: dict[str, _Kind] = {
         "rebase, and re-run (or use the merge queue)",
         Outcome.HOLD,
     ),
-    "repository.unreadable": _kind(3, "full history with readable, honest objects", "fetch the full history and retry"),
+    "repository.unreadable": _kind(
+        3, "full history with readable, honest objects", "name a repository with its full history"
+    ),
     "policy.unreadable": _kind(
         3, "a valid promotion policy in the base tree", "mend promotion/policy.json on the base"
     ),

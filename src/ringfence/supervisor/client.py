@@ -79,6 +79,7 @@ def ask(
     """
     import time
 
+    _check_text(message)
     ending, deadline = 0, 0.0
     while True:
         connection = connect(paths, start=start)
@@ -99,6 +100,25 @@ def ask(
             raise
         connection.close()
         time.sleep(0.02)
+
+
+def _check_text(value: object) -> None:
+    """Words of the system that are not UTF-8 arrive as lone surrogates, which no policy can be written for."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise RingfenceError(
+                "not-text",
+                f"{value!a} is not UTF-8, so it can be neither judged nor recorded; nothing ran",
+                remedy="rename the file or folder, or let a pattern name it (`ls *.txt`)",
+            ) from None
+    elif isinstance(value, dict):
+        for inner in value.values():
+            _check_text(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_text(inner)
 
 
 def _is_taken(

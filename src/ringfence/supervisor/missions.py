@@ -85,6 +85,14 @@ class Missions:
             )
         return os.path.join(self._directory, mission)
 
+    def check(self, mission: MissionId) -> None:
+        """Raise RingfenceError where there is no such mission, readable or broken."""
+        folder = self.folder(mission)
+        if not os.path.isdir(folder):
+            raise RingfenceError(
+                "no-mission", f"there is no mission {mission!r}", remedy="see `ringfence mission list`"
+            )
+
     def store(self, mission: Mission, *, durable: bool = True) -> None:
         """Keep the mission's state; the file is replaced whole. Not ``durable``: it may be lost with the machine's power."""
         folder = self.folder(MissionId(mission.id))

@@ -15,7 +15,7 @@ from ringfence.ledger.steps import SCHEDULE
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import RingfenceError
-from ringfence.model.ids import Micros, Sha256
+from ringfence.model.ids import Micros, MissionId, Sha256
 from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.sandbox.launcher import Launcher
@@ -202,6 +202,9 @@ class Office:
     def _teardown(self, request: requests.Teardown) -> Answer:
         from ringfence.sandbox.teardown import teardown
 
+        missions = Missions(self._paths.missions)
+        for name in request.discard:
+            missions.check(MissionId(name))
         report = teardown(self._paths.state, discard=request.discard, dry_run=request.dry_run, launcher=self._launcher)
         self._door.note(EntryKind.MISSION, {"action": "teardown", "removed": list(report.removed)})
         return {"removed": list(report.removed), "left": list(report.left), "refused": list(report.refused)}

@@ -69,7 +69,14 @@ def user_paths(test_root: str | None = None) -> Paths:
             test_root=base,
         )
     uid = os.getuid()
-    home = pwd.getpwuid(uid).pw_dir
+    try:
+        home = pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        raise RingfenceError(
+            "no-account",
+            f"uid {uid} has no entry in the user database, so there is no home to keep state in",
+            remedy="run as a user that the host knows; in a container, make one with useradd",
+        ) from None
     state = f"{home}/.local/state/ringfence"
     run = f"/run/user/{uid}"
     runtime = f"{run}/ringfence" if _is_own_folder(run, uid) else f"{state}/run"

@@ -16,7 +16,7 @@ def refusal(call: ToolCall, decision: Decision, shown: Mapping[str, object]) -> 
     asked = decision.tier is Tier.ASK
     messages = list(refusal_lines(call, decision))
     if asked:
-        messages.append("  fix: a person must allow this by a rule; approvals of single calls do not exist yet")
+        messages.append(f"  fix: {_way_out(decision)}")
     return {
         "tier": decision.tier.word,
         "ran": False,
@@ -27,6 +27,12 @@ def refusal(call: ToolCall, decision: Decision, shown: Mapping[str, object]) -> 
         "decision": decision_fields(decision),
         **shown,
     }
+
+
+def _way_out(decision: Decision) -> str:
+    if all(reason.kind == "trust" for reason in decision.deciding):
+        return "ringfence policy trust shows what the policy allows, and puts it in force"
+    return "a person must allow this by a rule; approvals of single calls do not exist yet"
 
 
 def refusal_lines(call: ToolCall, decision: Decision) -> Iterable[str]:

@@ -1,0 +1,223 @@
+"""What people get wrong, and what hosts refuse: an error with a remedy, the documented exit code, never a traceback."""
+
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from ringfence.model.errors import RingfenceError
+from ringfence.supervisor import client
+from ringfence.supervisor.paths import user_paths
+
+POLICY = "version: 1\nfail_closed: true\ncommands:\n  allow:\n    - argv_prefix: [ls]\n"
+FIXTURES = '[{"command": "ls", "expect_allow": true}, {"command": "git push", "expect_allow": false}]'
+
+
+class Person:
+    """Types ringfence's words in a folder, with all state below another one."""
+
+    def __init__(self, folder: pathlib.Path, state: pathlib.Path) -> None:
+        self.folder = folder
+        self.words = [sys.executable, "-I", "-m", "ringfence.cli.main", "--test-root", str(state)]
+
+    def __call__(self, *words, **kwargs):
+        kwargs = {"stdin": subprocess.DEVNULL, "capture_output": True, "cwd": self.folder} | kwargs
+        done = subprocess.run([*self.words, *words], check=False, text=True, errors="replace", timeout=60, **kwargs)
+        assert "Traceback" not in (done.stderr or "")
+        return done
+
+    def shell(self, line, **kwargs):
+        """A line for a shell, in which ``"$@"`` stands for ringfence."""
+        kwargs = {"capture_output": True, "cwd": self.folder} | kwargs
+        words = ["sh", "-c", line, "sh", *self.words]
+        done = subprocess.run(words, check=False, text=True, errors="replace", timeout=60, **kwargs)
+        assert "Traceback" not in done.stderr
+        return done
+
+
+@pytest.fixture
+def person(tmp_path):
+    state, folder = tmp_path / "state", tmp_path / "project"
+    state.mkdir(mode=0o700)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    found = Person(folder, state)
+    yield found
+    if (state / "run" / "supervisor.sock").exists():
+        found("stop", cwd=tmp_path)
+
+
+@pytest.fixture
+def settled(person):
+    """The same in a folder with a policy."""
+    (person.folder / "sandbox_policy.yaml").write_text(POLICY)
+    (person.folder / "sandbox_fixtures.json").write_text(FIXTURES)
+    return person
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "name"),
+    [
+        (["check"], 1, "policy-missing"),
+        (["why", "--", "ls"], 3, "policy-missing"),
+        (["policy", "trust"], 3, "policy-missing"),
+        (["policy", "diff", "one.yaml", "two.yaml"], 3, "policy-missing"),
+        (["policy", "presets", "nope"], 3, "unknown-preset"),
+        (["init", "not-there"], 1, "not-a-directory"),
+        (["init", "--preset", "nope"], 3, "unknown-preset"),
+        (["init", "/"], 3, "root-too-broad"),
+        (["run"], 2, "usage"),
+        (["run", "--jsno", "--", "ls"], 2, "usage"),
+        (["run", "--report", "not-there/report.json", "--", "ls"], 1, "file-unusable"),
+        (["run", "--report", ".", "--", "ls"], 1, "file-unusable"),
+        (["ledger", "show"], 1, "ledger-missing"),
+        (["ledger", "verify"], 1, "ledger-missing"),
+        (["ledger", "lag"], 1, "ledger-missing"),
+        (["ledger", "export", "--out", "evidence"], 1, "ledger-missing"),
+        (["ledger", "export"], 2, "usage"),
+        (["ledger", "checkpoint", "--ledger", "not-there"], 1, "ledger-missing"),
+        (["ledger", "proof", "--entry", "0"], 1, "ledger-missing"),
+        (["promote", "init", "--repo", "not-there"], 1, "promotion-unreadable"),
+        (["promote", "explain", "not-there"], 1, "promotion-unreadable"),
+        (["promote", "rehearse", "--base", "a", "--head", "b", "--command", "x"], 1, "promotion-unreadable"),
+        (["gauntlet", "--only", "nope"], 1, "gauntlet-unknown-attack"),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy(person, words, code, name):
+    done = person(*words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(f"error[{name}]: ")
+    assert "\n  fix: " in done.stderr
+    assert os.listdir(person.folder) == [".git"]
+
+
+@pytest.mark.parametrize(
+    "words", [["ledger", "proof"], ["ledger", "proof", "--entry", "0", "--from", "1"], ["stop", "x"]]
+)
+def test_words_that_a_subcommand_does_not_take_are_usage(person, words):
+    done = person(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ringfence")
+
+
+def test_every_fault_names_a_next_step():
+    assert "\n  fix: see docs/errors.md#internal" in str(RingfenceError("internal", "a fault"))
+
+
+def test_a_report_that_cannot_be_written_lets_nothing_run(settled):
+    done = settled("run", "--report", "/dev/null/x", "--", "ls")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_file_of_calls_that_is_not_there_is_named(settled):
+    done = settled("why", "--batch", "not-there.jsonl")
+    assert done.returncode == 1
+    assert "not-there.jsonl" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["why -- ls", "check", "policy presets", "policy lint --json", "run --help"])
+@pytest.mark.parametrize("how", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-", "| true", ">/dev/full", "2>/dev/full"])
+def test_streams_that_are_closed_or_full_are_no_crash(settled, words, how):
+    assert settled.shell(f'"$@" {words} {how}').returncode in {0, 1, 10, 11}
+
+
+def test_the_connection_never_takes_the_number_of_a_closed_stream(settled):
+    """Else what the command prints would reach the supervisor as words of its client."""
+    settled.shell('"$@" policy trust --yes')
+    done = settled.shell('"$@" run -- ls 1>&- 0<&-')
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", ["run --help", "policy presets", "mission start --help", "why -- 'ls \u4f60'"])
+def test_a_narrow_character_set_is_no_crash(settled, words):
+    narrow = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PATH": os.environ["PATH"]}
+    assert settled.shell(f'"$@" {words}', env=narrow).returncode in {0, 10, 11}
+    assert settled.shell(f'"$@" {words}', env=narrow | {"COLUMNS": "1"}).returncode in {0, 10, 11}
+
+
+def test_a_word_that_is_not_utf8_is_refused_with_a_remedy(settled):
+    done = settled("run", "--", "ls", os.fsdecode(b"\xff"))
+    assert done.returncode == 1
+    assert "error[not-text]" in done.stderr
+    assert "  fix: " in done.stderr
+
+
+def test_a_working_directory_that_is_gone_is_named(person):
+    done = person.shell('mkdir gone && cd gone && rmdir ../gone && "$@" check')
+    assert done.returncode == 1
+    assert "error[no-directory]" in done.stderr
+
+
+def test_a_user_without_an_account_is_told(monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)
+    with pytest.raises(RingfenceError, match="no entry in the user database") as told:
+        user_paths()
+    assert told.value.code == "no-account"
+
+
+def test_an_untrusted_policy_says_how_to_trust_it(settled):
+    done = settled("run", "--", "ls")
+    assert done.returncode == 10
+    assert "  fix: ringfence policy trust" in done.stderr
+
+
+def test_no_answer_is_no_trust(settled):
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x04")
+    done = settled("policy", "trust", stdin=theirs)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 1
+    assert done.stderr.endswith("not trusted\n")
+
+
+def test_teardown_knows_the_missions_it_is_told_to_discard(settled):
+    done = settled("teardown", "--discard", "m-0123456789abcdef")
+    assert done.returncode == 1
+    assert "error[no-mission]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "--json"],
+        ["why", "--json", "--", "ls"],
+        ["policy", "lint", "--json"],
+        ["policy", "lint", "--sarif"],
+        ["policy", "schema"],
+        ["policy", "diff", "sandbox_policy.yaml", "sandbox_policy.yaml", "--json"],
+        ["policy", "presets", "--json"],
+        ["policy", "presets", "git", "--json"],
+        ["policy", "presets", "crates", "--json"],
+        ["doctor", "--json"],
+        ["doctor", "--host", "--json"],
+        ["gauntlet", "--list", "--json"],
+        ["mission", "list", "--json"],
+        ["mission", "start", "--json"],
+        ["teardown", "--dry-run", "--json"],
+        ["run", "--json", "--", "ls"],
+        ["promote", "blast", "--base", "a", "--head", "b", "--json"],
+        ["promote", "check", "--base", "a", "--head", "b", "--json", "--annotations"],
+        ["ledger", "verify", "--json"],
+        ["ledger", "lag", "--json"],
+        ["ledger", "checkpoint", "--json"],
+        ["ledger", "rebuild-index", "--json"],
+        ["ledger", "proof", "--entry", "0", "--json"],
+        ["ledger", "hold", "list", "--json"],
+        ["ledger", "retention", "--json"],
+        ["ledger", "purge", "--dry-run", "--json"],
+        ["ledger", "archive", "--dry-run", "--json"],
+    ],
+)
+def test_json_is_one_document(settled, words):
+    settled("policy", "trust", "--yes")
+    json.loads(settled(*words).stdout)
+
+
+def test_text_in_any_place_of_a_request_is_looked_at(tmp_path):
+    for message in ({"paths": ["a", "\udcff"]}, {"env": {"LANG": "\udcff"}}, {"cwd": "\udcff"}):
+        with pytest.raises(RingfenceError, match="not UTF-8"):
+            client.ask(user_paths(str(tmp_path)), message)
