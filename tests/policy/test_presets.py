@@ -12,6 +12,9 @@ from ringfence.policy.presets import NAMES, load_preset
 from ringfence.policy.starting import detect, starting_fixtures, starting_policy
 
 ORDINARY = r"""
+.venv/bin/python -m pytest -q
+./.venv/bin/python3 src/app.py
+venv/bin/python -c "print(1)"
 sed -n '1,200p' src/app.py
 cat README.md | head -80
 rg -n "def main" src
@@ -91,6 +94,7 @@ HEREDOCS = [
 ]
 
 ASKED = r"""
+.venv/bin/python -m pip install left-pad
 git push
 git push origin agent/x
 git reset --hard HEAD~1
@@ -164,6 +168,9 @@ CONTEXT = Context(branch="agent/x", remotes=(("origin", "https://example.org/o")
 def agent(workspace: Path, home: Path) -> Policy:
     (workspace / "scripts").mkdir()
     (workspace / "scripts" / "run.sh").write_text("true\n")
+    for name in (".venv/bin/python", ".venv/bin/python3", "venv/bin/python"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).symlink_to("/usr/bin/python3")
     return Policy.parse(starting_policy(NAMES), root=str(workspace))
 
 

@@ -1,5 +1,6 @@
 """Policy files from disk: who owns them, whether they can be believed, and what they become together."""
 
+import errno
 import os
 import stat
 
@@ -232,13 +233,7 @@ def read_text(path: str, *, owners: frozenset[int], follow: bool = True) -> str:
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
-        code = "policy-missing" if isinstance(error, FileNotFoundError) else "policy-unreadable"
-        remedy = (
-            "name a file that is there, or write one with `ringfence init`"
-            if code == "policy-missing"
-            else "make the file readable"
-        )
-        raise PolicyError(code, f"the file cannot be read: {error.strerror}", where=path, remedy=remedy) from None
+        raise _unopened(path, error) from None
     try:
         _check_file(path, os.fstat(descriptor), owners)
         data = _read_all(descriptor)
@@ -252,6 +247,17 @@ def read_text(path: str, *, owners: frozenset[int], follow: bool = True) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise PolicyError("not-yaml", "the file is not UTF-8 text", where=path, remedy="save it as UTF-8") from None
+
+
+def _unopened(path: str, error: OSError) -> PolicyError:
+    if isinstance(error, FileNotFoundError):
+        remedy = "name a file that is there, or write one with `ringfence init`"
+        return PolicyError("policy-missing", "there is no such file", where=path, remedy=remedy)
+    if error.errno == errno.ELOOP:
+        remedy = "put the file itself there: what is reviewed must be what is read"
+        return PolicyError("policy-unreadable", "the file is a symbolic link", where=path, remedy=remedy)
+    what = f"the file cannot be read: {error.strerror}"
+    return PolicyError("policy-unreadable", what, where=path, remedy="make the file readable")
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -310,7 +310,7 @@ def _live(order: dict[str, Any], box: socket.socket) -> None:
     try:
         child = reaper.start(order["argv"], environment, pty=order["pty"])
     except FileNotFoundError:
-        _complain(order["argv"][0], "not found in the box")
+        _complain(order["argv"][0], "not found in the box (docs/sandbox.md says what one sees)")
         _say(box, ("end", EXIT_NOT_FOUND, None, "not found in the box"))
         os._exit(0)
     except OSError as fault:
