@@ -4,11 +4,14 @@ import json
 import os
 import pathlib
 import pty
+import sqlite3
 import subprocess
 import sys
 
 import pytest
 
+from ringfence.cli.main import main
+from ringfence.ledger.index import Index
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client
 from ringfence.supervisor.paths import user_paths
@@ -221,3 +224,19 @@ def test_text_in_any_place_of_a_request_is_looked_at(tmp_path):
     for message in ({"paths": ["a", "\udcff"]}, {"env": {"LANG": "\udcff"}}, {"cwd": "\udcff"}):
         with pytest.raises(RingfenceError, match="not UTF-8"):
             client.ask(user_paths(str(tmp_path)), message)
+
+
+def test_the_ledger_is_shown_where_its_index_has_no_room(settled, tmp_path, monkeypatch, capsys):
+    settled("policy", "trust", "--yes")
+    real = Index._open
+
+    def full(index):
+        if index._path != ":memory:":
+            raise sqlite3.OperationalError("database or disk is full")
+        return real(index)
+
+    monkeypatch.setattr(Index, "_open", full)
+    assert main(["--test-root", str(tmp_path / "state"), "ledger", "show"]) == 0
+    assert "policy.change" in capsys.readouterr().out
+    assert main(["--test-root", str(tmp_path / "state"), "ledger", "rebuild-index"]) == 1
+    assert "error[index-unusable]" in capsys.readouterr().err

@@ -111,12 +111,26 @@ def require(directory: str) -> None:
 
 
 def _index(directory: str) -> "Index":
+    """The index, with all that the log has; in memory where its file cannot be written (a copy to read, a full disk)."""
     from ringfence.ledger.index import Index
 
     try:
-        return Index(directory)
-    except OSError:  # a copy that may only be read, on an auditor's machine
-        return Index(directory, path=":memory:")
+        return _caught_up(Index(directory))
+    except OSError:
+        return _caught_up(Index(directory, path=":memory:"))
+    except LedgerError as error:
+        if error.code != "index-unusable":
+            raise
+        return _caught_up(Index(directory, path=":memory:"))
+
+
+def _caught_up(index: "Index") -> "Index":
+    try:
+        index.catch_up()
+    except BaseException:
+        index.close()
+        raise
+    return index
 
 
 def _follow(index: "Index", query: "Query", last: int, *, as_json: bool) -> None:

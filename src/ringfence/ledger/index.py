@@ -77,7 +77,10 @@ class Index:
             self._database = self._open()
         except sqlite3.DatabaseError:
             self._remove()
-            self._database = self._open()
+            try:
+                self._database = self._open()
+            except sqlite3.Error as error:
+                raise self._unusable(error) from error
 
     def close(self) -> None:
         """Let go of the file."""
