@@ -11,8 +11,14 @@ import tomllib
 import pytest
 
 from ringfence.cli import run as running
-from ringfence.cli.main import COMMANDS, build_parser
+from ringfence.cli.main import COMMANDS, build_parser, main
 from ringfence.policy.policy import Policy
+from ringfence.policy.starting import starting_policy
+from ringfence.promotion.policy import parse_policy
+from ringfence.promotion.starter import starter_policy
+from ringfence.shell.programs import load_tables
+from ringfence.supervisor.netsettings import load_settings
+from ringfence.supervisor.paths import make_private, user_paths
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -64,6 +70,7 @@ def blocks(page, language):
 def indented(page, key):
     """Indented examples whose first line begins with the key, without the indent."""
     text = (ROOT / page).read_text()
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     found = re.findall(r"(?:^(?: {4}.*|)\n)+", text, re.MULTILINE)
     return [
         re.sub(r"^ {4}", "", block, flags=re.MULTILINE).strip("\n") for block in found if block.strip().startswith(key)
@@ -73,6 +80,44 @@ def indented(page, key):
 @pytest.mark.parametrize("text", indented("docs/network.md", "network:"))
 def test_the_rules_of_the_network_page_load(text, tmp_path):
     assert Policy.parse(HEAD + text, root=str(tmp_path)).digest
+
+
+@pytest.mark.parametrize("key", ["credentials:", "host_ports:"])
+def test_the_settings_of_the_network_page_load(key, tmp_path):
+    paths = user_paths(str(tmp_path))
+    make_private(paths.config)
+    (text,) = indented("docs/network.md", key)
+    file = pathlib.Path(paths.config, "network.yaml")
+    file.write_text(text.partition("ringfence mission")[0])
+    file.chmod(0o600)
+    settings = load_settings(paths)
+    assert settings.credentials or settings.host_ports
+
+
+def test_the_answer_of_why_is_what_the_page_shows(tmp_path, monkeypatch, capsys):
+    (shown,) = [block for block in blocks("docs/how-commands-are-judged.md", "") if block.startswith("$ ringfence why")]
+    command, _, answer = shown.partition("\n")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sandbox_policy.yaml").write_text(starting_policy(("coding-agent", "git")))
+    monkeypatch.chdir(tmp_path)
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    assert main(["--test-root", str(state), "policy", "trust", "--yes"]) == 0
+    capsys.readouterr()
+    main(["--test-root", str(state), *shlex.split(command)[2:]])
+    assert capsys.readouterr().out.startswith(answer)
+
+
+@pytest.mark.parametrize("text", indented("docs/promotion.md", '"'))
+def test_the_options_of_the_promotion_page_are_read(text):
+    policy = json.loads(starter_policy(["services/checkout"], "checkout.tar", ".")) | json.loads("{" + text + "}")
+    assert parse_policy(json.dumps(policy).encode())
+
+
+def test_the_program_table_that_is_shown_is_read(tmp_path):
+    (text,) = blocks("docs/program-tables.md", "toml")
+    (tmp_path / "own.toml").write_text(text)
+    assert load_tables([tmp_path])
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "```" in page.read_text()], ids=lambda page: page.name)

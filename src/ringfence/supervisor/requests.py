@@ -52,7 +52,7 @@ class Trust(_Request, tag="trust"):
 
 
 class Mission(_Request, tag="mission"):
-    """start, list, show, diff, commit, discard, end, pause, resume."""
+    """start, list, show, diff, commit, discard, reload, end, terminate."""
 
     action: str
     cwd: str = "/"
