@@ -12,7 +12,6 @@ from ringfence.shell.places import Flow, merge, still
 from ringfence.shell.reader import CLOSERS
 
 _FUNCTION = re.compile(r"([^\s;&|<>()$`'\"\\=]+)[ \t]*\([ \t]*\)")
-_TIME_OPTION = re.compile(r"(?:-p|--)(?=[\s;&|]|\Z)")
 
 
 class Grammar(Compounds):

@@ -8,7 +8,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import time
 import tty
 from dataclasses import dataclass, field
 
@@ -216,16 +215,6 @@ def _text(path: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def wait_for(condition: object, seconds: float) -> bool:
-    """Ask the condition until it holds or the seconds have passed."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if callable(condition) and condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def _libc() -> ctypes.CDLL:
