@@ -240,3 +240,43 @@ def test_the_ledger_is_shown_where_its_index_has_no_room(settled, tmp_path, monk
     assert "policy.change" in capsys.readouterr().out
     assert main(["--test-root", str(tmp_path / "state"), "ledger", "rebuild-index"]) == 1
     assert "error[index-unusable]" in capsys.readouterr().err
+
+
+NASTY = """\
+version: 1
+fail_closed: true
+commands:
+  allow:
+    - {argv_prefix: ["l\\e[2Js\\u202e"], because: "x\\e]0;t\\ay"}
+  deny_substrings: ["a\\eb", "c\\u202e"]
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "policy trust --yes",
+        "policy trust --withdraw",
+        "policy lint",
+        "policy diff sandbox_policy.yaml sandbox_policy.yaml",
+        "check",
+        "why -- ls",
+        "doctor",
+        "mission start",
+        "init sub",
+        "promote init",
+        "run -- ls",
+    ],
+)
+def test_nothing_of_a_repository_reaches_the_terminal_raw(tmp_path, words):
+    folder = tmp_path / "r\x1b]0;owned\x07\u202ex"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sandbox_policy.yaml").write_text(NASTY)
+    (folder / "sandbox_fixtures.json").write_text('[{"command": "ls \\u001b[31m", "expect": "allow"}]')
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    person = Person(folder, state)
+    done = person(*words.split())
+    person("stop", cwd=tmp_path)
+    assert done.stdout + done.stderr
+    assert not set("\x1b\x07\u202e") & set(done.stdout + done.stderr)

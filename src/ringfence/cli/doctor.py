@@ -2,11 +2,13 @@
 
 import argparse
 import json
+import os
 import platform
 import shutil
 import sys
 
 from ringfence import __version__
+from ringfence.cli.text import escape
 from ringfence.model.box import ControlState, Level
 from ringfence.model.errors import PolicyError, RingfenceError
 from ringfence.supervisor.paths import Paths
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
 
         return int(disposable.main(as_json=args.json))
     report = probe_host(paths.state)
-    inside = _fence_inside_root(paths)
+    inside = _fence_inside_root()
     data: dict[str, object] = {
         "ringfence": __version__,
         "python": platform.python_version(),
@@ -53,13 +55,13 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     if args.json:
         print(json.dumps(data, indent=2))
     else:
-        _print(data, report.controls)
+        _print(data)
     if report.level < Level.NAMESPACES:
         return 13
     return 3 if inside else 0
 
 
-def _print(data: dict[str, object], controls: tuple[object, ...]) -> None:
+def _print(data: dict[str, object]) -> None:
     for name in ("ringfence", "python", "interpreter", "kernel", "state", "socket"):
         print(f"{name:12} {data[name]}")
     print(f"{'level':12} {data['level']}")
@@ -84,19 +86,15 @@ def _print(data: dict[str, object], controls: tuple[object, ...]) -> None:
         if lines:
             print(f"\n{title}")
             for line in lines:
-                print(f"  {line}")
-    del controls
+                print(f"  {escape(line)}")
 
 
-def _fence_inside_root(paths: Paths) -> RingfenceError | None:
+def _fence_inside_root() -> RingfenceError | None:
     """Whether the policy here would let an agent write the fence's own code; other policy faults are `check`'s to tell."""
-    import os
-
     from ringfence.policy.in_force import find_policy
     from ringfence.policy.policy import Policy
     from ringfence.supervisor.door import refuse_own_home_inside
 
-    del paths
     try:
         refuse_own_home_inside(Policy.load(find_policy(os.getcwd())))
     except PolicyError as error:

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from ringfence.cli.text import one_line
 from ringfence.model.errors import PolicyError, RingfenceError
 from ringfence.supervisor.paths import Paths
 
@@ -47,7 +48,8 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         _write_new(path, content)
     written = Policy.load(files[0])
     trust(paths, root, written.trust_digest, this_person("peer"))
-    print(f"wrote {files[0]}\nwrote {files[1]}")
+    for path in files:
+        print(one_line(f"wrote {path}"))
     print(f"presets: {', '.join(presets)}; trusted as {written.trust_digest[:16]}")
     print("next: commit both files, then `ringfence check` and `ringfence why -- git push`")
     return 0

@@ -5,6 +5,7 @@ import os
 import sys
 
 from ringfence.cli import policy_network, policy_review
+from ringfence.cli.text import one_line
 from ringfence.model.errors import PolicyError
 from ringfence.supervisor.paths import Paths
 
@@ -35,12 +36,13 @@ def _trust(args: argparse.Namespace, paths: Paths) -> int:
     policy = Policy.load(args.policy or find_policy(os.getcwd()))
     if args.withdraw:
         trust(paths, policy.root, policy.trust_digest, this_person("peer"), withdraw=True)
-        print(f"no longer trusted: {policy.root}")
+        print(one_line(f"no longer trusted: {policy.root}"))
         return 0
-    print(f"repository  {policy.root}\ndigest      {policy.trust_digest}")
+    print(one_line(f"repository  {policy.root}"))
+    print(f"digest      {policy.trust_digest}")
     print("It would allow, beyond the presets it extends:")
     for line in beyond_presets(policy) or ("nothing",):
-        print(f"  {line}")
+        print(one_line(f"  {line}"))
     if args.digest is not None and args.digest != policy.trust_digest:
         raise PolicyError(
             "digest-differs",

@@ -5,6 +5,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from ringfence.cli.text import escape
 from ringfence.model.call import ToolCall
 from ringfence.model.errors import PolicyError
 from ringfence.model.tier import Scope
@@ -71,7 +72,7 @@ def run_lint(args: argparse.Namespace, _paths: Paths) -> int:
     elif args.sarif:
         print(json.dumps(lint_report.as_sarif(findings, version=__version__), indent=2))
     else:
-        print(lint_report.as_text(findings))
+        print(escape(lint_report.as_text(findings)))
     return 1 if any(args.strict or finding.level == WARNING for finding in findings) else 0
 
 
@@ -109,7 +110,7 @@ def run_diff(args: argparse.Namespace, _paths: Paths) -> int:
     if args.json:
         print(json.dumps(as_json(changes, kept), indent=2))
     else:
-        print(as_text(changes, kept))
+        print(escape(as_text(changes, kept)))
     wider = any(change.widens for change in changes) or any(days.widens for days in kept)
     return 1 if args.fail_on_widening and wider else 0
 
