@@ -18,7 +18,7 @@ _SKIP = re.compile(r"[\s;]*")
 _ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$|[+~]\d+)")
 _PLAIN = re.compile(r"[=dDgGhHnNpPxzF]|[lLqQ]\s*\d*")
 _BRACKET = re.compile(r"\[\^?\]?(?:\[[:.=][^\]\n]*[:.=]\]|[^\]\n])*\]")
-_LABEL = re.compile(r"[^\n;}]*")
+_LABEL = re.compile(r"[ \t]*[^\s;}]*")
 _LINE = re.compile(r"[^\n]*")
 
 
@@ -120,7 +120,7 @@ class _Script:
             self.lines()
         elif character in ":btT":
             self.pos += 1
-            self.skip(_LABEL if character != ":" else re.compile(r"[^\n;]*"))
+            self.skip(_LABEL if character != ":" else re.compile(r"[ \t]*[^\s;]*"))
         elif character in "rRwW":
             self.pos += 1
             self.file(self.skip(_LINE).strip(" \t"), write=character in "wW")

@@ -1,0 +1,81 @@
+"""Program text of awk and sed: what one real reader of it would run, read or write is never passed over."""
+
+import pytest
+
+from ringfence.shell.parse import parse_argv
+from ringfence.shell.programs import EffectKind, read_arguments
+
+pytestmark = pytest.mark.usefixtures("no_io")
+
+
+def reading(program, text):
+    return read_arguments(parse_argv((program, text, "f")).commands[0])
+
+
+def found(program, text):
+    read = reading(program, text)
+    return {effect.kind for effect in read.effects}, [(path.text, path.access.value) for path in read.paths]
+
+
+RUNS = EffectKind.EXECUTES
+UNREAD = EffectKind.PROGRAM_TEXT
+
+
+# A slash after a condition begins an expression, elsewhere a division; where awks differ nothing is taken for read.
+@pytest.mark.parametrize(
+    "text",
+    [
+        'BEGIN{if (1) /"/; system("id"); x=""}', 'BEGIN{while (0) /"/; system("id"); x=""}', 'BEGIN{for (;0;) /"/; system("id"); x=""}',
+        'BEGIN{if (0) exit /"/; system("id"); x=""}', 'BEGIN{if ((1) && (x)) /"/; system("id"); x=""}', 'BEGIN{if (0); else /"/; system("id"); x=""}',
+        'BEGIN{getline / 2; system("id") #/\n}', 'BEGIN{x++ /"/; system("id"); x=""}', 'BEGIN{x-- /#/ system("id")}', 'BEGIN{length /"/; system("id"); x=""}', 'BEGIN{$/#/ system("id")}',
+        'BEGIN{f(1)/2; system("id")/2}', 'BEGIN{a[1]/2; system("id")/2}', 'BEGIN{(1)/system("id")/2}', 'BEGIN{awk::system("id")}', 'BEGIN{@awk::f("id")}', 'BEGIN{x="',
+    ],
+)  # fmt: skip
+def test_what_awk_would_run_is_seen(text):
+    assert found("awk", text)[0] & {RUNS, UNREAD}
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{while ((getline a[b[1]] < "/x") > 0) print}', "/x"), ('{getline $(1) < "/x"}', "/x"), ('{getline $ 1 < "/x"}', "/x"),
+        ('{getline a[1] \\\n < "/x"}', "/x"), ("{getline < (x)}", None), ("{(getline line < FILENAME)}", None), ('{getline $NF < "/x" ".y"}', None),
+    ],
+)  # fmt: skip
+def test_what_awk_would_read_is_seen(text, path):
+    assert (path, "read") in found("awk", text)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{if (1) /[(]/; print "x" > "/x"}', "/x"), ('{print(1)(2) > "/x"}', "/x"), ('{print "x" > "/dev/stdin/../x"}', "/dev/stdin/../x"),
+        ('{print "x" > "/dev/stdoutx"}', "/dev/stdoutx"), ("{print (1) > (x)}", None), ('function f(a) {printf a >> "/x"}', "/x"), ('{((1)); print 1 > "/x"}', "/x"), ('{print 1,\n\n2 > "/x"}', "/x"), ('{print 1 ||  # or\n 2 > "/x"}', "/x"),
+    ],
+)  # fmt: skip
+def test_what_awk_would_write_is_seen(text, path):
+    kinds, paths = found("awk", text)
+    assert EffectKind.WRITES in kinds
+    assert (path, "write") in paths
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{print ($1 > 3)}", "{if ($1 > 3) print}", "{while ((getline line) > 0) n++}", "{n = (getline line) < 1}", '{print > "/dev/stderr"}', "{print $1 / $2 / NF}", '$1 ~ /a"b/ {print}',
+        '{if (/"/) print; else print $2 / 2}', '{gsub(/"/, ""); print substr($0, 2) / 1}', '!/"/', '/a/,/b[/]"/', "{x = f(1) / 2; y = a[1] / 2}", '{if ($1) print /x"/ ? 1 : 2}', "{print length($0) / 2}",
+    ],
+)  # fmt: skip
+def test_ordinary_awk_has_no_effect(text):
+    assert found("awk", text) == (set(), [("f", "read")])
+
+
+# A label ends at a blank: what follows is a command.
+@pytest.mark.parametrize("text", [":a e id", ": a e id", ":a\te id", "ba e id\n:a", "/x/!ta e id\n:a", "T a e id\n:a", ":a;e id", "{:a e id\n}", "b;e id", "/x/b }\ne id"])  # fmt: skip
+def test_what_stands_behind_a_label_of_sed_is_seen(text):
+    assert found("sed", text)[0] & {RUNS, UNREAD}
+
+
+@pytest.mark.parametrize("text", [":a;N;$!ba;s/\\n/ /g", ":a\nN\n$!ba\ns/\\n/ /g", "/x/{b};p", "/x/b end;p;:end", "t x;:x", ":a;s/^(a)/b/;ta", "b # a comment"])  # fmt: skip
+def test_ordinary_labels_have_no_effect(text):
+    assert found("sed", text) == (set(), [("f", "read")])
