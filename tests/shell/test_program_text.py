@@ -2,7 +2,7 @@
 
 import pytest
 
-from ringfence.shell.parse import parse_argv
+from ringfence.shell.parse import parse_argv, parse_line
 from ringfence.shell.programs import EffectKind, read_arguments
 
 pytestmark = pytest.mark.usefixtures("no_io")
@@ -10,6 +10,10 @@ pytestmark = pytest.mark.usefixtures("no_io")
 
 def reading(program, text):
     return read_arguments(parse_argv((program, text, "f")).commands[0])
+
+
+def read_line(line, command=0):
+    return read_arguments(parse_line(line).commands[command])
 
 
 def found(program, text):
@@ -79,3 +83,34 @@ def test_what_stands_behind_a_label_of_sed_is_seen(text):
 @pytest.mark.parametrize("text", [":a;N;$!ba;s/\\n/ /g", ":a\nN\n$!ba\ns/\\n/ /g", "/x/{b};p", "/x/b end;p;:end", "t x;:x", ":a;s/^(a)/b/;ta", "b # a comment"])  # fmt: skip
 def test_ordinary_labels_have_no_effect(text):
     assert found("sed", text) == (set(), [("f", "read")])
+
+
+@pytest.mark.parametrize(
+    "line", ["sed -i'../*' p f", "sed --in-place=.git/hooks/* p f", 'sed -ni"$x" p f', "perl -i'../*' x f"]
+)
+def test_a_backup_in_another_folder_is_a_write_there(line):
+    assert (None, "write") in [(path.text, path.access.value) for path in read_line(line).paths]
+
+
+@pytest.mark.parametrize("line", ["sed -i.bak p f", "sed -i p f", "sed --in-place=.orig p f"])
+def test_a_backup_beside_the_file_is_no_other_write(line):
+    assert {path.text for path in read_line(line).paths} == {"f"}
+
+
+# What is added when it runs may be a program, its text or a path, also behind `--`.
+@pytest.mark.parametrize("line", ["xargs sed", "xargs sed -n", "xargs awk", "xargs make", "xargs make --", "xargs jq -r", "xargs sqlite3 x.db"])  # fmt: skip
+def test_added_arguments_may_be_program_text(line):
+    assert UNREAD in {effect.kind for effect in read_line(line, 1).effects}
+
+
+@pytest.mark.parametrize(
+    "line", ["xargs awk '{print}'", "xargs pytest --", "xargs git diff --", "xargs tar -cf x.tar --", "xargs timeout 5 cat", "xargs env sort", "find . -exec nice cat {} +"],
+)  # fmt: skip
+def test_added_arguments_are_paths(line):
+    last = len(parse_line(line).commands) - 1
+    assert None in {path.text for path in read_line(line, last).paths}
+
+
+@pytest.mark.parametrize("line", ["awk -W exec=x f", "awk -We x f", "xargs --process-slot-var=PATH ls", "xargs --process-slot PATH ls"])  # fmt: skip
+def test_options_that_pass_another_option_or_variable(line):
+    assert EffectKind.UNKNOWN_OPTION in {effect.kind for effect in read_line(line).effects}

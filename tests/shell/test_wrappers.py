@@ -119,3 +119,20 @@ def test_very_many_wrappers_are_not_explained_and_deny_still_sees():
     read = parse_line("nice " * 200 + "sudo ls")
     assert read.unexplained
     assert any(command.privileged for command in read.commands)
+
+
+@pytest.mark.parametrize("line", ["xargs env", "xargs env -i", "xargs env A=1", "xargs xargs", "xargs xargs -n1", "xargs env xargs", "xargs timeout 5", "xargs nice -n 5", "xargs bash -c", "xargs uv run", "xargs npx", "find . -exec env {} +", "find . -exec xargs {} +", "xargs sudo"])  # fmt: skip
+def test_a_program_that_is_added_when_it_runs_is_not_explained(line):
+    assert parse_line(line).unexplained
+
+
+@pytest.mark.parametrize("line", ["xargs timeout 5 ls", "xargs env A=1 ls", "xargs env -S 'ls x'", "xargs nice ls", "find . -exec timeout 5 ls {} +", "xargs xargs ls"])  # fmt: skip
+def test_arguments_are_added_to_the_innermost_command(line):
+    (inner,) = started(line)
+    assert inner.extra_arguments
+    assert not parse_line(line).unexplained
+
+
+@pytest.mark.parametrize("line", ["xargs", "xargs -n1", "env", "env A=1", "nice", "xargs find . -exec ls x \\;", "xargs command -v"])  # fmt: skip
+def test_nothing_is_added_to_what_stands_alone(line):
+    assert not parse_line(line).unexplained

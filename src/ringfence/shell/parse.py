@@ -298,6 +298,9 @@ class Parser(Grammar):
         found = wrapped(words)
         if found:
             self.collected.spend(8 * len(words), self.pos)
+        if found is not None and extra and not any(item.named for item in found):
+            why = "which program this starts is not known before it runs: its words are added then"
+            self.collected.note(words[0].start, words[-1].end, words[0].raw, why)
         if found is not None and depth >= MAX_WRAPPERS:
             self.collected.note(
                 words[0].start, words[-1].end, words[0].raw, f"more than {MAX_WRAPPERS} wrappers in one another"
@@ -340,6 +343,7 @@ class Parser(Grammar):
         outer = collected.commands[index]
         flow: Flow | None = None
         inner_indexes: list[int] = []
+        added = outer.extra_arguments and base_name(outer.words[0]) not in _OWN_ARGUMENTS
         for item in found:
             if item.why:
                 at = item.at or outer.words[0]
@@ -354,7 +358,7 @@ class Parser(Grammar):
             assigned = [_assigned(word) for word in item.assigned]
             if item.words:
                 flow = self.emit(
-                    item.words, assigned, (), where, wrapper=index, depth=depth + 1, extra=item.extra,
+                    item.words, assigned, (), where, wrapper=index, depth=depth + 1, extra=item.extra or added,
                     function=outer.words[0].text not in _SAME_SHELL, **flags,
                 )  # fmt: skip
                 inner_indexes.append(first)
@@ -521,4 +525,6 @@ def _assigned(word: Word) -> Assignment:
     return Assignment(name=name, value=value, start=word.start, end=word.end)
 
 
+_OWN_ARGUMENTS = frozenset({"find", "gfind"})
+"""Wrappers whose last words are not the last words of what they start."""
 _NOT_PLAIN = KEYWORDS | NAMES | frozenset(BUILTINS) | {"cd", "chdir", "pushd", "popd", "source", "."}

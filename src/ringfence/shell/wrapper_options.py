@@ -27,9 +27,16 @@ class Wrapped(Struct, frozen=True, kw_only=True, gc=False):
     remote: bool = False
     privileged: bool = False
     extra: bool = False
+    unnamed: bool = False
+    """No word of it stands on the line: it is what runs where none is added."""
     covered: bool = False
     why: str = ""
     """Why this reading is not sure; empty where it is."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the line itself says what is started."""
+        return self.script is not None or bool(self.words and not self.unnamed)
 
 
 class Options:

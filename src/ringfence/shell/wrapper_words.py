@@ -90,12 +90,11 @@ def xargs(words: Sequence[Word]) -> list[Wrapped]:
     while (word := options.take()) is not None:
         found = _xargs_option(options, word)
         mark = mark if found is None else found
-    rest = list(words[options.index :])
-    if not rest:
-        rest = [replace(words[0], text="echo", raw="xargs")]
+    named = words[options.index :]
+    rest = list(named) or [replace(words[0], text="echo", raw="xargs")]
     if mark:
         rest = [inserted(word, mark) for word in rest]
-    return [Wrapped(words=tuple(rest), extra=not mark, why=options.why)]
+    return [Wrapped(words=tuple(rest), extra=not mark, unnamed=not named, why=options.why)]
 
 
 def _xargs_option(options: Options, word: Word) -> str | None:

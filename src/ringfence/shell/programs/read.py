@@ -22,6 +22,10 @@ _ACCESS = {
     "maybe": PathAccess.READ,
     "changed": PathAccess.WRITE,
 }
+_LOOSE_ACCESS = {
+    "node": "execute", "requirement": "execute", "arguments": "maybe", "revision": "maybe", "awkfile": "read", "remotewrite": "write",
+}  # fmt: skip
+"""Roles of operands that are mostly paths, and the access that they then are."""
 _NUMBER = re.compile(r"-\d+\Z")
 _EFFECTS = {
     "executes": (EffectKind.EXECUTES, "names a program or command that is run"),
@@ -316,7 +320,10 @@ class Reader:
             self.effect(kind, option.name, words, table.why.get(option.name, f"`{option.name}` {why}"))
         if value is None:
             return
-        if role == "script":
+        if role == "writes" and option.optional and (value.dynamic or "/" in value.text):
+            # A backup's name with a slash lies in another folder, which the option and the operand name together.
+            self.path(replace(value, dynamic=True, glob=False, values=(), prefix=""), words[-1], "write")
+        elif role == "script":
             self.scan(table.scan, value, words)
         elif role == "host":
             self.host(value, words[-1])
@@ -464,7 +471,17 @@ class Reader:
             self.effect(
                 EffectKind.UNKNOWN, "added arguments", (), "arguments that are added when it runs may be options"
             )
-        roles = [role for role in self.table.operands[-1:] if role in _ACCESS]
-        for role in roles:
-            access = PathAccess.WRITE if self.edits else _ACCESS[role]
-            self.paths.append(self.placed(PathUse(word=-1, text=None, access=access)))
+        for role in self.added_roles():
+            if role in _ACCESS or role in _LOOSE_ACCESS:
+                access = PathAccess.WRITE if self.edits else _ACCESS[_LOOSE_ACCESS.get(role, role)]
+                self.paths.append(self.placed(PathUse(word=-1, text=None, access=access)))
+            elif role in ("script", "code", "target", "executes"):
+                why = f"`{self.program}` may take program text that is added when it runs"
+                self.effect(EffectKind.PROGRAM_TEXT, "added arguments", (), why)
+
+    def added_roles(self) -> set[str]:
+        """What the arguments that are added when it runs may be to the program."""
+        roles = list(self.table.operands)
+        if self.fulfilled and roles and roles[0] in ("pattern", "script", "code"):
+            roles.pop(0)
+        return set(roles[min(len(self.operands), len(roles) - 1) :]) if roles else set()

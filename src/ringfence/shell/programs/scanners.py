@@ -194,6 +194,8 @@ def read_tar(reader: "Reader") -> None:
     elif mode in ("c", "r", "u", "d"):
         for index in reader.operands:
             reader.path(words[index], index, "tree")
+        if reader.command.extra_arguments:
+            reader.paths.append(PathUse(word=-1, text=None, access=PathAccess.READ))
 
 
 _TAR_MODES = {
