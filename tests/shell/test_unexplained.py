@@ -17,6 +17,8 @@ EVALUATED = [
     f"a=1; unset 'a[{P}]'", f"let 'a[{P}]'", f"eval '{P}'", f"trap '{P}' EXIT", f"trap '{P}' DEBUG; :", f"compgen -W '{P}'", f": \"${{y:-'{P}'}}\"",
     f': $"{P}"', f"a=(1); echo ${{a['{P}']}}", f"a=(1); echo ${{#a['{P}']}}", f"echo $[ 'a[{P}]' ]", f"(( 'a[{P}]' ))", f"for (( i='a[{P}]'; 0; )); do :; done",
     f"i='a[{P}]'; for((;i<0;)); do :; done", f"RANDOM='a[{P}]'", f"OPTIND='a[{P}]'", f"echo hi {{a['{P}']}}>f", f"PS4='{P}'; set -x; :", f"set -x; PS4='{P}' :",
+    f"x='a[{P}]'; let x", f"x='a[{P}]'; let y=x", f"x='a[{P}]'; y=x; let y", f"x='a[{P}]'; let x++", f"a=('a[{P}]'); let a", f"let x=1; x='a[{P}]'; let x", f"for x in 'a[{P}]'; do let x; done",
+    f"x='a[{P}]' let x", f"x='a[{P}]' eval 'let x'", f"x='a[{P}]' bash -c 'echo $((x))'", f"env x='a[{P}]' bash -c 'echo $((x))'", f"x='a[{P}]'; exec {{z[x]}}</dev/null",
     f"x='a[{P}]'; y=2; : ${{y:x}}", f"cat <<A\n{P}\nA", "printf '%s' \"$(: `touch PWN`)\"", "x='touch PWN'; $x", "x=to; y=uch; $x$y PWN",
 ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Arithmetic: ``$((…))``, ``((…))``, offsets. Bash evaluates the values it finds there, so what is in them counts. Pure."""
 
 import re
+from collections.abc import Iterator
 
 from ringfence.shell.braces import Piece
 from ringfence.shell.reader import NAME, NUMERIC_OUTPUT, Reader
@@ -84,16 +85,9 @@ class Arithmetic(Reader):
 
     def arithmetic_names(self, text: str, start: int) -> None:
         """Variables that arithmetic evaluates or sets."""
-        for match in _IDENTIFIER.finditer(text):
-            if match[1][0] in "xXbBoO" and text[match.start() - 1 : match.start()] == "0":
-                continue
-            first = self.place(start + match.start())
-            self.collected.arithmetic.append((match[1], first, first + len(match[1])))
-            if match[2]:
-                self.collected.assign(match[1], None, first, first + len(match[1]), "shell", numeric=True)
-        for match in _BEFORE.finditer(text):
-            first = self.place(start + match.start())
-            self.collected.assign(match[1], None, first, first + len(match[0]), "shell", numeric=True)
+        for name, sets, at in names(text):
+            first = self.place(start + at)
+            self.collected.evaluate(name, first, first + len(name), sets=sets)
 
     def arithmetic_value(self, pieces: list[Piece], start: int) -> None:
         """An expansion inside arithmetic: its value is evaluated, so it must be a number."""
@@ -109,3 +103,12 @@ class Arithmetic(Reader):
                 self.collected.arithmetic.append((name[0], self.place(start), self.place(self.pos)))
                 continue
             self.note(start, self.pos, "a value that is evaluated as arithmetic")
+
+
+def names(text: str) -> Iterator[tuple[str, bool, int]]:
+    """Every variable in arithmetic text, whether it is set there, and where it stands."""
+    stepped = {match.start(1) for match in _BEFORE.finditer(text)}
+    for match in _IDENTIFIER.finditer(text):
+        if match[1][0] in "xXbBoO" and text[match.start() - 1 : match.start()] == "0":
+            continue
+        yield match[1], bool(match[2]) or match.start(1) in stepped, match.start()

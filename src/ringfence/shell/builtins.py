@@ -24,6 +24,9 @@ class Shell(Protocol):
     def declared(self, name: str, value: Word | None, word: Word, scope: str) -> Assignment:
         """A variable that a builtin sets."""
 
+    def arithmetic_word(self, word: Word) -> None:
+        """A word whose names arithmetic evaluates or sets."""
+
     def doubt(self, word: Word, why: str) -> None:
         """A word that may be evaluated or change what follows."""
 
@@ -137,8 +140,7 @@ def let(shell: Shell, words: list[Word]) -> None:
     for word in words[1:]:
         if word.dynamic or not _PLAIN_ARITHMETIC.match(word.text):
             shell.doubt(word, "let evaluates this as arithmetic")
-        for match in re.finditer(r"([A-Za-z_]\w*)", word.text):
-            shell.declared(match[1], None, word, "shell")
+        shell.arithmetic_word(word)
 
 
 def set_options(shell: Shell, words: list[Word]) -> None:

@@ -75,6 +75,18 @@ class Collected:
             self.note(start, end, name, f"`{name}` evaluates what it is set to as arithmetic")
         return assignment
 
+    def evaluate(self, name: str, start: int, end: int, *, sets: bool) -> None:
+        """A variable in arithmetic: its value is evaluated, and it may be set there."""
+        self.arithmetic.append((name, start, end))
+        if sets:
+            self.assign(name, None, start, end, "shell", numeric=True)
+
+    def lent(self, assignment: Assignment) -> None:
+        """A variable that is set for one command, which may evaluate it."""
+        self.assigned.add(assignment.name)
+        if assignment.value is None or not _NUMBER.match(assignment.value.text):
+            self.not_numeric.add(assignment.name)
+
     def set_value(self, name: str, value: Word | None, *, numeric: bool = False) -> None:
         """Remember what a variable may hold, for arithmetic."""
         self.assigned.add(name)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from ringfence.shell.arithmetic import names
 from ringfence.shell.braces import Piece
 from ringfence.shell.builtins import BUILTINS
 from ringfence.shell.characters import suspects
@@ -287,6 +288,8 @@ class Parser(Grammar):
     ) -> Flow:  # fmt: skip
         """Record one command, look through it if it is a wrapper, follow it if it is a builtin."""
         index = len(self.collected.commands)
+        for assignment in assignments:
+            self.collected.lent(assignment)
         self.collected.commands.append(
             SimpleCommand(
                 words=tuple(words), assignments=tuple(assignments), redirections=tuple(redirections),
@@ -485,6 +488,11 @@ class Parser(Grammar):
     def declared(self, name: str, value: Word | None, word: Word, scope: str) -> Assignment:
         """A variable that a builtin sets."""
         return self.collected.assign(name, value, word.start, word.end, scope)
+
+    def arithmetic_word(self, word: Word) -> None:
+        """A builtin's word that is arithmetic."""
+        for name, sets, _ in names(word.text):
+            self.collected.evaluate(name, word.start, word.end, sets=sets)
 
     def doubt(self, word: Word, why: str) -> None:
         """A builtin's word that may be evaluated or change what follows."""

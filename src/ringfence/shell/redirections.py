@@ -45,7 +45,9 @@ class Redirections(WordReader):
         self.pos = match.end()
         if match[1] and match[1][0] == "{":
             self.bash_only(start, "{name}>")
-            name = match[1].strip("{}")
+            name, _, subscript = match[1].strip("{}").partition("[")
+            if subscript and not subscript[:-1].isdigit():
+                self.note(start, match.end(1), "a descriptor's name with a subscript, which is evaluated")
             self.collected.assign(name, None, self.place(start), self.place(match.end(1)), "shell", numeric=True)
         if operator in ("&>", "&>>", "<<<"):
             self.bash_only(start, operator)
