@@ -39,7 +39,7 @@ def test_text_that_is_evaluated_is_seen(line, tmp_path):
         "ls >", "ls > > x", "cat <<A\nx", "f( ls", "a=(b", "ls \\", "then ls", "done", "}", "ls (x)", "ls;;", "function", "x[$(id)]=1", "$\\\n(ls)", "i\\\nf true; then ls; fi",
         "ls\x00x", "ls \x1b[8m", "ls\r", "ls \u202e", "ls \u200bx", "git\u00a0status", "ls \ud800", "set -k", "shopt -s expand_aliases", "shopt -s extglob", "set -o posix",
         "hash -p ./x ls", "enable -n test", "[ $x = a ]", '[ "$a" "$b" ]', "test -v 'a[0]'", 'read "$x"', "export $x", "declare -n a=b", "bash", "echo ls | bash", "sh -s", 'bash -c "$x"', "bash --rcfile f -c ls",
-        "zsh -c 'echo =ls(x)'", "sh -c 'echo {a,b}'", "sh -c 'cat <(ls)'", "sh -c 'ls &> f'", "cat <<$(x)\n$(x)", "echo \"${x:-'a'}\"", "p 2\\\n2> f", "env --unknown ls", "timeout --unknown 5 ls", "env -S 'ls ${X}'", "find . -exec ls",
+        "zsh -c 'echo =ls(x)'", "sh -c 'echo {a,b}'", "sh -c 'cat <(ls)'", "sh -c 'ls &> f'", "cat <<$(x)\n$(x)", "echo \"${x:-'a'}\"", "p 2\\\n2> f", "echo x | bash 3<<< ls", "echo x | sh 3<<A\nls\nA", "bash <<< ls 0<&3", "bash 3<<< x <<< ls 0>&3", "echo x | bash /dev/stdin", "bash /dev/fd/3 3<<< x <<< ls", "bash <(ls)", "bash -- /proc/self/fd/4 <<< ls", "env --unknown ls", "timeout --unknown 5 ls", "env -S 'ls ${X}'", "find . -exec ls",
     ],
 )  # fmt: skip
 def test_not_explained(line):
@@ -56,6 +56,7 @@ def test_not_explained(line):
         "ls 'x; sudo id", "if x; then sudo id", "ls ) ; sudo id", "f( sudo id", "ls &&& sudo id", "[[ a ; sudo id ]]", "x[$(sudo id)]=1", "$\\\n(sudo id)", '"$\\\n(sudo id)"', "ls \x1b; sudo id",
         "for x in a; do sudo id", "{ sudo id", "echo $((sudo id)", "xargs -I{} sh -c 'sudo id {}'", 'bash -c "sudo id $x"', "zsh -c 'sudo id'", "fish -c 'sudo id'", "[[ -v 'a[$(sudo id)]' ]]", "ls 'a' 'b; sudo id", "env --wrong sudo id",
         "x='a[$(sudo id)]'; : $((x))", "sudo " + "id " * 5, "$(" * 60 + "sudo id", "( " * 80 + "sudo id", "env " * 50 + "sudo id", "if a; then 'sudo' id",
+        "bash /dev/stdin <<< 'sudo id'", "sh /dev/fd/0 <<A\nsudo id\nA", "bash 3<<< ls <<< 'sudo id'", "bash <<< 'sudo id' 3<<< ls", "bash 0<<< 'sudo id'",
     ],
 )  # fmt: skip
 def test_deny_rules_still_see_what_stands_behind(line):

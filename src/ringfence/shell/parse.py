@@ -21,7 +21,7 @@ from ringfence.shell.plain import Part, split
 from ringfence.shell.reader import KEYWORDS, NUMERIC_OUTPUT
 from ringfence.shell.syntax import Assignment, Line, Redirection, SimpleCommand, Word
 from ringfence.shell.wrapper_options import Wrapped, base_name
-from ringfence.shell.wrapper_scripts import reads_input
+from ringfence.shell.wrapper_scripts import reads_elsewhere, reads_input
 from ringfence.shell.wrapper_specs import SHELLS
 from ringfence.shell.wrappers import NAMES, wrapped
 
@@ -456,9 +456,9 @@ class Parser(Grammar):
         if first.dynamic or base_name(first) not in SHELLS or command.is_wrapper or not reads_input(command.words):
             return
         collected, start = self.collected, len(self.collected.commands)
-        inputs = [item for item in command.redirections if item.operator.startswith("<") and item.operator != "<>"]
-        body = inputs[-1].body if inputs else None
-        if body is None or inputs[-1].operator == "<&":
+        inputs = [item for item in command.redirections if item.input]
+        body = inputs[-1].body if inputs and not reads_elsewhere(command.words) else None
+        if body is None:
             collected.note(
                 command.start, command.end, first.raw, f"`{first.text}` runs commands that it reads from its input"
             )

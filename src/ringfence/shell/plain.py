@@ -65,7 +65,7 @@ def split(line: str) -> list[Part] | None:
             start = match.start(5)
             if not words:
                 return None
-            part.redirections.append(_redirection(match[6], start, position))
+            part.redirections.append(_redirection(match[6], start, position, takes_input=match[5] == "0"))
     if line[position:].strip(" \t"):
         return None
     if not words:
@@ -75,8 +75,8 @@ def split(line: str) -> list[Part] | None:
     return parts
 
 
-def _redirection(spelled: str, start: int, end: int) -> Redirection:
+def _redirection(spelled: str, start: int, end: int, *, takes_input: bool) -> Redirection:
     if spelled == ">&1":
-        return Redirection(operator=">&", access=Access.NONE, target=None, start=start, end=end)
+        return Redirection(operator=">&", access=Access.NONE, target=None, start=start, end=end, input=takes_input)
     target = Word(text="/dev/null", raw="/dev/null", start=end - 9, end=end)
-    return Redirection(operator=">", access=Access.WRITE, target=target, start=start, end=end)
+    return Redirection(operator=">", access=Access.WRITE, target=target, start=start, end=end, input=takes_input)

@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec.structs import replace
+
 from ringfence.shell.collect import Stop
 from ringfence.shell.places import directory
 from ringfence.shell.reader import BLANK, BODY
@@ -53,14 +55,16 @@ class Redirections(WordReader):
             self.bash_only(start, operator)
         if blank := BLANK.match(self.text, self.pos):
             self.pos = blank.end()
+        takes_input = int(match[1]) == 0 if match[1] and match[1].isdigit() else not match[1] and operator[0] == "<"
         if operator in ("<<", "<<-"):
-            self.here_document(start, operator, into)
+            self.here_document(start, operator, into, takes_input=takes_input)
             return
         before = self.pos
         target = self.word() if operator == "<<<" else self.target()
         if self.pos == before:
             raise Stop(before, "the target of a redirection is missing")
-        into.append(self.redirected(operator, match[1], target, start))
+        found = self.redirected(operator, match[1], target, start)
+        into.append(replace(found, input=True) if takes_input else found)
 
     def target(self) -> Word:
         """A redirection's file. Several words would be refused by bash; here they stand as one of unknown value."""
@@ -93,7 +97,7 @@ class Redirections(WordReader):
 
     # Here-documents.
 
-    def here_document(self, start: int, operator: str, into: list[Redirection]) -> None:
+    def here_document(self, start: int, operator: str, into: list[Redirection], *, takes_input: bool) -> None:
         """``<<WORD``: the body follows the next newline; any quoting in the word makes it literal."""
         before = self.pos
         raw_end = self.delimiter_end()
@@ -106,8 +110,8 @@ class Redirections(WordReader):
         delimiter = re.sub(r"\\(.)|[\"']", r"\1", raw, flags=re.DOTALL)
         literal = any(character in raw for character in "'\"\\")
         slot = Redirection(
-            operator=operator, access=Access.NONE, target=None, start=self.place(start), end=self.place(raw_end)
-        )
+            operator=operator, access=Access.NONE, target=None, start=self.place(start), end=self.place(raw_end), input=takes_input,
+        )  # fmt: skip
         into.append(slot)
         self.pending.append((delimiter, literal, operator == "<<-", slot))
 

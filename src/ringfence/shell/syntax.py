@@ -53,6 +53,8 @@ class Redirection(Struct, frozen=True, kw_only=True, gc=False):
     end: int
     body: str | None = None
     """The text of a here-document or here-string where it is literal."""
+    input: bool = False
+    """Whether standard input comes from it, rather than another descriptor."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True, gc=False):

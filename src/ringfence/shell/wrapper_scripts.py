@@ -19,6 +19,9 @@ _CHANGING_LETTERS = frozenset("Osia")
 _LOCAL_COMMAND = re.compile(
     r"\s*(?:proxycommand|localcommand|knownhostscommand)\s*[=\s]\s*(.*)", re.IGNORECASE | re.DOTALL
 )
+_INPUT = re.compile(r"/dev/(?:stdin|tty|fd/\d+)|/proc/(?:self|thread-self|\d+)/fd/\d+")
+_OWN_INPUT = re.compile(r"/dev/(?:stdin|fd/0)|/proc/self/fd/0")
+"""Files that are what a shell reads anyway; all other files of the kind are another descriptor's."""
 _SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--posix", "--login", "--verbose", "--noediting", "--restricted"})
 
 
@@ -71,13 +74,22 @@ def reads_input(words: Sequence[Word]) -> bool:
         if text in ("--version", "--help", "--dump-strings", "-D"):
             return False
         if text in ("--", "-"):
-            return index + 1 >= len(words)
+            return index + 1 >= len(words) or _is_input(words[index + 1])
         if not text.startswith(("-", "+")):
-            return False
+            return _is_input(word)
         if not text.startswith("--") and "s" in text[1:]:
             return True
         index += 2 if text in ("--rcfile", "--init-file") or (text[1:2] != "-" and text.endswith(("o", "O"))) else 1
     return True
+
+
+def reads_elsewhere(words: Sequence[Word]) -> bool:
+    """Whether what a shell reads may be another descriptor than its standard input."""
+    return any(_is_input(word) and not _OWN_INPUT.fullmatch(word.text) for word in words[1:])
+
+
+def _is_input(word: Word) -> bool:
+    return bool(_INPUT.fullmatch(word.text)) or word.raw.startswith("<(")
 
 
 def su(words: Sequence[Word]) -> list[Wrapped]:
