@@ -114,3 +114,15 @@ def test_added_arguments_are_paths(line):
 @pytest.mark.parametrize("line", ["awk -W exec=x f", "awk -We x f", "xargs --process-slot-var=PATH ls", "xargs --process-slot PATH ls"])  # fmt: skip
 def test_options_that_pass_another_option_or_variable(line):
     assert EffectKind.UNKNOWN_OPTION in {effect.kind for effect in read_line(line).effects}
+
+
+@pytest.mark.parametrize(
+    "setting", ["PATH=x", "PATH=.", "X=..", "BASH_ENV=x", "ENV=x", "LD_PRELOAD=x.so", "GIT_EXTERNAL_DIFF=x", "NODE_OPTIONS=x", "PERL5OPT=-x", "IFS=x", "PAGER=x", "EDITOR=x", "HOME=x", "JAVA_HOME=x", "PIP_INDEX_URL=x", "RUSTC=x", "CFLAGS=-wrapper", "CFLAGS=-fplugin=x", "CFLAGS=@x", "LDFLAGS=-Bx", "CFLAGS=-Wl,x"],
+)  # fmt: skip
+def test_a_variable_of_make_that_its_recipes_take_code_from(setting):
+    assert UNREAD in {effect.kind for effect in read_line(f"make {setting} all").effects}
+
+
+@pytest.mark.parametrize("setting", ["V=1", "DEBUG=1", "VERSION=1.2.3", "TARGET=x86_64-linux", "NODE_ENV=test", "CFLAGS=-O2", "CFLAGS='-O2 -g -Wall -std=c11 -DX=1 -fPIC'", "CXXFLAGS=-std=c++17", "MANIFEST=x", "OPT=1"])  # fmt: skip
+def test_a_variable_of_make_that_harms_nobody(setting):
+    assert not read_line(f"make {setting} all").effects

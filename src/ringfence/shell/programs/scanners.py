@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?(?:[^@/?#]*@)?(\[[0-9a-fA-F:.]+\]|[^:/?#]+)?(?::(\d+))?", re.IGNORECASE)
 _PORTS = {"https": 443, "http": 80, "ftp": 21, "ssh": 22, "git": 9418, "ws": 80, "wss": 443, "ftps": 990, "sftp": 22, "scp": 22}  # fmt: skip
-_PLAIN_VALUE = re.compile(r"[\w.,:+@%-]*\Z")
+_PLAIN_VALUE = re.compile(r"(?!\.{1,2}\Z)[\w.,:+@%-]*\Z")
 _MAKE_PROGRAMS = re.compile(
     r"(?:SHELL|\.SHELLFLAGS|MAKE|MAKEFLAGS|MFLAGS|GNUMAKEFLAGS|MAKEFILES|VPATH|CC|CXX|CPP|LD|AR|AS|FC|PC|CO|GET|LEX|YACC|LINT|"
     r"RANLIB|STRIP|RM|INSTALL|PYTHON\w*|NODE|NPM|PERL|RUBY|GO|CARGO|BASH|\w*(?:CMD|COMMAND|EXEC|PROG|BIN|TOOL|RUNNER|WRAPPER|PREFIX|FLAGS|OPTS|ARGS))\Z"
+)
+_MAKE_ENVIRONMENT = re.compile(
+    r"(?:\w*PATH|(?:BASH_)?ENV|IFS|PS4|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|(?:\w+_)?HOME|TMPDIR|\w*PAGER|\w*EDITOR|BROWSER|\w+OPT|\w*OPTIONS|"
+    r"(?:LD|DYLD|GIT|SSH|PIP|UV|NPM|YARN|GEM|BUNDLE|JAVA|LESS|XDG|DOCKER|AWS|NODE(?!_ENV\Z))_\w*|(?:PYTEST|RUST|PERL|RUBY|LUA)\w*|"
+    r"\w*_(?:URL|INDEX)|\w*PROXY)\Z",
+    re.IGNORECASE,
+)
+"""Make exports what is set on its line: names that programs of its recipes take code, commands or places from."""
+_COMPILER_FLAGS = re.compile(
+    r"(?:[ ]*(?:-O\w*|-g\w*|-W[a-z0-9-]+(?:=[\w-]+)?|-w|-v|-s|-std=[\w+]+|-pedantic(?:-errors)?|-pthread|-[DU]\w+(?:=[\w.]*)?|-m[a-z0-9-]+(?:=[\w.+-]+)?|"
+    r"-f(?!plugin|use-ld)[a-z0-9-]+|-fsanitize=[\w,-]+|-fPI[CE])(?=[ ]|\Z))*[ ]*\Z"
 )
 
 
@@ -249,7 +260,10 @@ def make_target(reader: "Reader", word: Word, index: int) -> None:
             reader.effect(EffectKind.PROGRAM_TEXT, text, (index,), "sets a variable of the makefile")
         return
     value = text[match.end() :]
-    if word.dynamic or _MAKE_PROGRAMS.match(match[1]) or "!=" in text[: match.end()] or not _PLAIN_VALUE.match(value):
+    if match[1] in ("CFLAGS", "CXXFLAGS", "CPPFLAGS") and not word.dynamic and _COMPILER_FLAGS.match(value):
+        return
+    runs = _MAKE_PROGRAMS.match(match[1]) or _MAKE_ENVIRONMENT.match(match[1]) or "!=" in text[: match.end()]
+    if word.dynamic or runs or not _PLAIN_VALUE.match(value):
         reader.effect(EffectKind.PROGRAM_TEXT, text, (index,), f"sets `{match[1]}`, which the makefile may run")
 
 
