@@ -45,6 +45,39 @@ FAULTS = [
     (HEAD + "working_tree: {allowed_roots: [/home/someone]}\n", "root-too-broad", "3:32"),
     (HEAD + "working_tree: {deny_path_prefixes: [~]}\n", "wrong-type", "3:37"),
     (HEAD + "network: {allow: true}\n", "network-too-broad", "3:18"),
+    # what a reviewer does not see
+    (HEAD + "# a note\u2028network: {allow: []}\n", "hidden-character", "3:9"),
+    (HEAD + "# a note\rnetwork: {allow: []}\n", "hidden-character", "3:9"),
+    (HEAD + "# a note\x85network: {allow: []}\n", "hidden-character", "3:9"),
+    (HEAD + "# \u202e\n", "hidden-character", "3:3"),
+    (HEAD + "commands: {deny: [{argv_prefix: [su\u200bdo]}]}\n", "hidden-character", "3:36"),
+    (HEAD + "commands: {deny: [{argv_prefix: [su\u200ddo]}]}\n", "hidden-character", "3:36"),
+    (HEAD + "\x00", "hidden-character", "3:1"),
+    # an empty list holds for nothing, or for everything
+    (HEAD + "commands: {allow: [{argv_prefix: [ls], any_args: []}]}\n", "empty-list", "3:50"),
+    (HEAD + "commands: {deny: [{argv_prefix: [ls], when: {branch: []}}]}\n", "empty-list", "3:54"),
+    (HEAD + "network: {allow: [{host: a.org, ports: []}]}\n", "empty-list", "3:40"),
+    (HEAD + "network: {allow: [{host: a.org, methods: []}]}\n", "empty-list", "3:42"),
+    (HEAD + "network: {deny: [{host: a.org, paths: []}]}\n", "empty-list", "3:39"),
+    (HEAD + "patterns: [{id: a, on: [], regex: x, tier: deny}]\n", "empty-list", "3:24"),
+    (HEAD + "tools: {allow: [{server: a, tool: b, arguments: {p: []}}]}\n", "empty-list", "3:53"),
+    # what would be silently dead
+    (HEAD + "commands: {deny: [{argv_prefix: ['rm -rf']}]}\n", "wrong-value", "3:34"),
+    (HEAD + "commands: {deny: [{argv_prefix: ['mkfs*']}]}\n", "wrong-value", "3:34"),
+    (HEAD + "commands: {deny: [{argv_prefix: [[sudo, 'su*']]}]}\n", "wrong-value", "3:34"),
+    (HEAD + "files: {read: {deny: ['*.{pem,key}']}}\n", "wrong-value", "3:23"),
+    (HEAD + "files: {read: {deny: ['!.env']}}\n", "wrong-value", "3:23"),
+    (HEAD + "files: {read: {deny: ['@(a|b)']}}\n", "wrong-value", "3:23"),
+    (HEAD + "files: {read: {deny: ['../x']}}\n", "wrong-value", "3:23"),
+    (HEAD + "files: {read: {deny: [{path: 'a/../b'}]}}\n", "wrong-value", "3:30"),
+    (HEAD + "files: {read: {deny: ['**.env']}}\n", "wrong-value", "3:23"),
+    (HEAD + "files: {read: {deny: ['$HOME/x']}}\n", "wrong-value", "3:23"),
+    (HEAD + "files: {read: {deny: ['.env ']}}\n", "wrong-value", "3:23"),
+    # names that are taken, and what has no place of its own
+    (HEAD + "commands: {allow: [{argv_prefix: [ls], id: builtin.protected}]}\n", "wrong-value", "3:44"),
+    (HEAD + 'commands: {allow: [{argv_prefix: [ls], id: "a\\e[2J"}]}\n', "wrong-value", "3:44"),
+    (HEAD + "extends: [git, nope]\n", "unknown-preset", "3:16"),
+    (HEAD + "commands: {toolchains: [/]}\n", "root-too-broad", "3:25"),
     (HEAD + "network: {allow: [{host: 'https://x.org/'}]}\n", "wrong-value", "3:26"),
     (HEAD + "network: {allow: [{host: 'a..b'}]}\n", "wrong-value", "3:26"),
     (HEAD + "network: {allow: [{host: a.org, ports: [0]}]}\n", "out-of-range", "3:41"),
@@ -222,3 +255,8 @@ def test_the_effective_policy_comes_back(policy_of: Callable[..., Policy]) -> No
 def test_a_broken_stored_policy_is_an_error(stored: bytes) -> None:
     with pytest.raises(PolicyError):
         Policy.from_effective(stored)
+
+
+@pytest.mark.parametrize("text", ["\ufeff" + HEAD, (HEAD + "# caf\u00e9 \U0001f469\u200d\U0001f4bb\n").replace("\n", "\r\n"), HEAD + "files: {read: {deny: ['app/(group)/[id]/*', '{{cookie}}/x', '**/a b.md', 'x/**/y', '**']}}\n"])  # fmt: skip
+def test_ordinary_files_of_other_editors_and_names_are_read(text):
+    assert Policy.parse(text, root="/").digest

@@ -70,7 +70,7 @@ def read_document(text: str, *, file: str, preset: bool = False) -> Document:
     enforcement = top.get("minimum_enforcement")
     document = Document(
         file=file,
-        extends=reading.texts(source, top["extends"], "extends") if "extends" in top else (),
+        extends=_extends(source, top.get("extends")),
         roots=tree_roots,
         deny_prefixes=prefixes,
         network_off=off,
@@ -183,6 +183,17 @@ def _commands(source: Source, node: Node | None) -> dict[str, object]:
     }
 
 
+def _extends(source: Source, node: Node | None) -> tuple[str, ...]:
+    from ringfence.policy.presets import NAMES
+
+    if node is None:
+        return ()
+    return tuple(
+        reading.one_of(source, item, "extends", NAMES, code="unknown-preset")
+        for item in (node.items if isinstance(node, Sequence) else (node,))
+    )
+
+
 def _aliases(source: Source, node: Node | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if node is None:
         return ()
@@ -204,6 +215,8 @@ def _toolchains(source: Source, node: Node | None) -> tuple[str, ...]:
         path = reading.text(source, item, "toolchains")
         if not path.startswith("/") or ".." in path.split("/"):
             raise source.fault("wrong-value", f"toolchain `{show(path)}` is not absolute", item, "write `/opt/x/bin`")
+        if not path.strip("/."):
+            raise source.fault("root-too-broad", "a toolchain may not be `/`", item, "write `/opt/x/bin`")
         found.append(path.rstrip("/") or "/")
     return tuple(found)
 
@@ -226,22 +239,42 @@ def _path_rules(source: Source, node: Node, access: str) -> tuple[PathRule, ...]
 
 
 def _path_rule(source: Source, node: Node, tier: Tier, name: str) -> PathRule:
-    from ringfence.policy.read_rules import read_when
+    from ringfence.policy.read_rules import read_id, read_when
 
     if isinstance(node, Mapping):
         keys = reading.fields(source, node, "a path rule", ("path", "id", "because", "when"))
         if "path" not in keys:
             raise source.fault("key-missing", "a path rule names no `path`", node, 'write `path: "src/**"`')
-        pattern = reading.text(source, keys["path"], "path")
+        pattern = _path_pattern(source, keys["path"], "path")
         return PathRule(
             tier=tier,
-            id=reading.text(source, keys["id"], "id") if "id" in keys else f"files.{name}",
+            id=read_id(source, keys, f"files.{name}"),
             pattern=pattern,
             at=source.at(node),
             because=reading.text(source, keys["because"], "because") if "because" in keys else "",
             when=read_when(source, keys.get("when")),
         )
-    return PathRule(tier=tier, id=f"files.{name}", pattern=reading.text(source, node, name), at=source.at(node))
+    return PathRule(tier=tier, id=f"files.{name}", pattern=_path_pattern(source, node, name), at=source.at(node))
+
+
+_FOREIGN = (
+    (re.compile(r"\{[^{}/]*,[^{}/]*\}"), "alternatives in braces are not read", "write one pattern for each"),
+    (re.compile(r"[!@+]\("), "extended globs are not read", "write one pattern for each"),
+    (re.compile(r"^!"), "a pattern is not turned round by `!`", "write the rule under another tier"),
+    (re.compile(r"(?:^|/)\.\.(?:/|$)"), "`..` stands in no resolved path", "write an absolute path, or one below `.`"),
+    (re.compile(r"\*\*[^/]|[^/]\*\*"), "`**` is a whole component", "write `**/*.pem` or `src/**`"),
+    (re.compile(r"^\$"), "variables are not read", "write `~/` for the home, or an absolute path"),
+    (re.compile(r"^\s|\s$"), "a blank stands at its edge", "remove the blank"),
+)
+
+
+def _path_pattern(source: Source, node: Node, key: str) -> str:
+    """A path pattern. What other tools read in another way would be silently dead here, so it is refused."""
+    pattern = reading.text(source, node, key)
+    for foreign, problem, remedy in _FOREIGN:
+        if foreign.search(pattern):
+            raise source.fault("wrong-value", f"path `{show(pattern)}`: {problem}", node, remedy)
+    return pattern
 
 
 def _patterns(source: Source, node: Node | None) -> tuple:  # type: ignore[type-arg]

@@ -43,7 +43,7 @@ def read_command_rule(source: Source, node: Node, tier: Tier, number: int) -> Co
     """One rule of ``commands``."""
     if type(node) is Mapping and len(node.pairs) == 1 and node.pairs[0][0].text == "argv_prefix":
         # The usual small rule, read without the general way: a policy of a thousand of these must load at once.
-        prefix = _prefix(source, node.pairs[0][1])
+        prefix = _prefix(source, node.pairs[0][1], tier)
         at = (source.file, node.line, node.column)
         return CommandRule(tier=tier, id=f"commands.{tier.word}-{number}", prefix=prefix, at=at)
     known = (*_COMMON, "argv_prefix", "unless_args", "any_args", "grants", "match", "no_match")
@@ -52,14 +52,14 @@ def read_command_rule(source: Source, node: Node, tier: Tier, number: int) -> Co
         raise source.fault("key-missing", "a command rule names no `argv_prefix`", node, "write `argv_prefix: [git]`")
     return CommandRule(
         tier=tier,
-        prefix=_prefix(source, keys["argv_prefix"]),
+        prefix=_prefix(source, keys["argv_prefix"], tier),
         at=source.at(node),
         unless_args=_words(source, keys, "unless_args"),
-        any_args=_words(source, keys, "any_args"),
+        any_args=_some_words(source, keys, "any_args"),
         grants=_grants(source, keys),
         match=_words(source, keys, "match"),
         no_match=_words(source, keys, "no_match"),
-        id=_id(source, keys, f"commands.{tier.word}-{number}"),
+        id=read_id(source, keys, f"commands.{tier.word}-{number}"),
         because=_because(source, keys),
         when=read_when(source, keys.get("when")),
         approvals=_approvals(source, keys, tier),
@@ -67,7 +67,7 @@ def read_command_rule(source: Source, node: Node, tier: Tier, number: int) -> Co
     )
 
 
-def _prefix(source: Source, node: Node) -> tuple[tuple[str, ...], ...]:
+def _prefix(source: Source, node: Node, tier: Tier) -> tuple[tuple[str, ...], ...]:
     items = reading.listed(source, node, "argv_prefix")
     if not items:
         raise source.fault("empty-prefix", "`argv_prefix` is empty and would match all", node, "name a program")
@@ -80,7 +80,21 @@ def _prefix(source: Source, node: Node) -> tuple[tuple[str, ...], ...]:
             found.append(words)
         else:
             found.append((reading.text(source, item, "argv_prefix"),))
+    for program in found[0] if tier is not Tier.ALLOW else ():
+        if problem := _bad_program(program):
+            raise source.fault("wrong-value", f"program `{show(program)}`: {problem[0]}", items[0], problem[1])
     return tuple(found)
+
+
+def _bad_program(name: str) -> tuple[str, str] | None:
+    """Why no program is ever called this, and what to write: a deny or ask rule for it would be silently dead."""
+    if "/" in name:
+        return None
+    if name.split() != [name]:
+        return "a name holds no blanks", "write each word for itself: `[git, status]`"
+    if "*" in name or "?" in name:
+        return "a bare name is no glob", "list the names as alternatives, or write a path: `./scripts/*`"
+    return None
 
 
 def read_when(source: Source, node: Node | None) -> When | None:
@@ -90,7 +104,7 @@ def read_when(source: Source, node: Node | None) -> When | None:
     keys = reading.fields(source, node, "when", ("cwd", "branch", "remote", "agent", "env_class", "interactive"))
     interactive = keys.pop("interactive", None)
     return When(
-        **{key: reading.texts(source, value, key) for key, value in keys.items()},
+        **{key: reading.some_texts(source, value, key) for key, value in keys.items()},
         interactive=None if interactive is None else reading.boolean(source, interactive, "interactive"),
     )
 
@@ -106,17 +120,19 @@ def read_network_rule(source: Source, node: Node, tier: Tier, number: int) -> Ne
     if host and (problem := bad_host_rule(host)):
         raise source.fault("wrong-value", f"host `{show(host)}`: {problem}", keys["host"], "write a name, glob or CIDR")
     ports = reading.listed(source, keys["ports"], "ports") if "ports" in keys else ()
-    methods = _words(source, keys, "methods")
+    if "ports" in keys and not ports:
+        raise reading.empty_list(source, keys["ports"], "ports")
+    methods = _some_words(source, keys, "methods")
     if bad := [method for method in methods if method not in METHODS]:
         raise source.fault(
             "wrong-value", f"method `{show(bad[0])}`", keys["methods"], f"write one of: {', '.join(METHODS)}"
         )
-    paths = _words(source, keys, "paths")
+    paths = _some_words(source, keys, "paths")
     if bad := [path for path in paths if not path.startswith("/")]:
         raise source.fault("wrong-value", f"path `{show(bad[0])}` has no leading `/`", keys["paths"], "write `/api/**`")
     return NetworkRule(
         tier=tier,
-        id=_id(source, keys, f"network.{tier.word}-{number}"),
+        id=read_id(source, keys, f"network.{tier.word}-{number}"),
         host=host,
         at=source.at(node),
         ports=tuple(reading.integer(source, port, "ports", minimum=1, maximum=65535) for port in ports),
@@ -140,11 +156,11 @@ def read_tool_rule(source: Source, node: Node, tier: Tier, number: int) -> ToolR
     arguments = reading.pairs(source, keys["arguments"], "arguments") if "arguments" in keys else ()
     return ToolRule(
         tier=tier,
-        id=_id(source, keys, f"tools.{tier.word}-{number}"),
+        id=read_id(source, keys, f"tools.{tier.word}-{number}"),
         server=reading.text(source, keys["server"], "server"),
         tool=reading.text(source, keys["tool"], "tool"),
         at=source.at(node),
-        arguments=tuple((key.text, reading.texts(source, value, key.text)) for key, value in arguments),
+        arguments=tuple((key.text, reading.some_texts(source, value, key.text)) for key, value in arguments),
         because=_because(source, keys),
         when=read_when(source, keys.get("when")),
         approvals=_approvals(source, keys, tier),
@@ -158,7 +174,7 @@ def read_pattern_rule(source: Source, node: Node, number: int) -> PatternRule:
     for key in ("on", "regex", "tier"):
         if key not in keys:
             raise source.fault("key-missing", f"a pattern names no `{key}`", node, f"write `{key}:`")
-    on = reading.texts(source, keys["on"], "on")
+    on = reading.some_texts(source, keys["on"], "on")
     for field in on:
         if field not in PATTERN_FIELDS:
             raise source.fault(
@@ -166,7 +182,7 @@ def read_pattern_rule(source: Source, node: Node, number: int) -> PatternRule:
             )
     return PatternRule(
         tier=Tier[reading.one_of(source, keys["tier"], "tier", ("ask", "deny")).upper()],
-        id=_id(source, keys, f"patterns-{number}"),
+        id=read_id(source, keys, f"patterns-{number}"),
         on=on,
         regex=reading.text(source, keys["regex"], "regex"),
         at=source.at(node),
@@ -179,6 +195,10 @@ def _words(source: Source, keys: dict[str, Node], key: str) -> tuple[str, ...]:
     return reading.texts(source, keys[key], key) if key in keys else ()
 
 
+def _some_words(source: Source, keys: dict[str, Node], key: str) -> tuple[str, ...]:
+    return reading.some_texts(source, keys[key], key) if key in keys else ()
+
+
 def _grants(source: Source, keys: dict[str, Node]) -> tuple[str, ...]:
     found = _words(source, keys, "grants")
     if bad := [name for name in found if name not in GRANTS]:
@@ -188,8 +208,16 @@ def _grants(source: Source, keys: dict[str, Node]) -> tuple[str, ...]:
     return found
 
 
-def _id(source: Source, keys: dict[str, Node], otherwise: str) -> str:
-    return reading.text(source, keys["id"], "id") if "id" in keys else otherwise
+def read_id(source: Source, keys: dict[str, Node], otherwise: str) -> str:
+    """The id of a rule: its own, or one from its place."""
+    if "id" not in keys:
+        return otherwise
+    name = reading.text(source, keys["id"], "id")
+    if not name.isprintable() or name.startswith(("builtin.", "commands.default")):
+        raise source.fault(
+            "wrong-value", f"id `{show(name)}` is taken or not printable", keys["id"], "name it otherwise"
+        )
+    return name
 
 
 def _because(source: Source, keys: dict[str, Node]) -> str:

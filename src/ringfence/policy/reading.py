@@ -82,6 +82,19 @@ def texts(source: Source, node: Node, key: str) -> tuple[str, ...]:
     return tuple(text(source, item, key) for item in listed(source, node, key))
 
 
+def some_texts(source: Source, node: Node, key: str) -> tuple[str, ...]:
+    """A list of texts that names at least one: an empty one would hold for nothing, or for everything."""
+    found = texts(source, node, key)
+    if not found:
+        raise empty_list(source, node, key)
+    return found
+
+
+def empty_list(source: Source, node: Node, key: str) -> PolicyError:
+    """A list that must name something."""
+    return source.fault("empty-list", f"`{key}` is an empty list", node, "name at least one, or remove the key")
+
+
 def listed(source: Source, node: Node, key: str) -> tuple[Node, ...]:
     """The items of a list."""
     if not isinstance(node, Sequence):
@@ -111,11 +124,11 @@ def integer(source: Source, node: Node, key: str, *, minimum: int = 0, maximum: 
     return value
 
 
-def one_of(source: Source, node: Node, key: str, choices: tuple[str, ...]) -> str:
+def one_of(source: Source, node: Node, key: str, choices: tuple[str, ...], *, code: str = "wrong-value") -> str:
     """One of a few words."""
     value = text(source, node, key)
     if value not in choices:
-        raise source.fault("wrong-value", f"`{key}` is `{show(value)}`", node, f"write one of: {', '.join(choices)}")
+        raise source.fault(code, f"`{key}` is `{show(value)}`", node, f"write one of: {', '.join(choices)}")
     return value
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ringfence.model.errors import PolicyError
+from ringfence.shell.characters import describe
 
 MAX_CHARACTERS = 1_048_576
 MAX_DEPTH = 24
@@ -52,6 +53,11 @@ _NOT_TEXT = re.compile(
     r"|[-+]?\.[0-9_]+([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?"
 )
+# A reviewer sees one line of comment where YAML sees two lines, or a word that no command is ever called.
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
+    r"\ud800-\udfff\U000e0000-\U000e007f]|\r(?!\n)|(?<=[\x00-\x7f])[\u200c\u200d]"
+)
 _SUSPECT_FIRST = frozenset("~nNtTfFyYoO+-.0123456789")
 
 
@@ -79,6 +85,8 @@ def read_tree(text: str, *, file: str) -> Node:
             where=file,
             remedy="split rules into presets or shorten the file",
         )
+    if hidden := _HIDDEN.search(text, text.startswith("\ufeff")):
+        raise _hides(text, hidden.start(), file)
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         return _Builder(loader(text), file).document()
@@ -86,6 +94,16 @@ def read_tree(text: str, *, file: str) -> Node:
         raise _not_yaml(error, file) from None
     except (RecursionError, UnicodeError, ValueError):
         raise PolicyError("not-yaml", "the file is not readable YAML", where=file, remedy="write UTF-8 YAML") from None
+
+
+def _hides(text: str, position: int, file: str) -> PolicyError:
+    line, column = text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
+    return PolicyError(
+        "hidden-character",
+        f"the file holds a character that shows nothing or ends a line unseen: {describe(text[position])}",
+        where=f"{file}:{line}:{column}",
+        remedy='remove it; lines end with LF or CR LF, and a quoted escape such as "\\u200b" says it openly',
+    )
 
 
 def _not_yaml(error: Exception, file: str) -> PolicyError:
