@@ -50,6 +50,18 @@ LINES: list[tuple[str, str, str]] = [
     ("ask", "wide", "ls; git push"),
     ("ask", "wide", "cd src && rm -f app.py"),
     ("deny", "wide", "rm x; sudo id; git push"),
+    # a pattern with a part of unknown value stands for nobody knows what
+    ("-", "wide", "cat $(echo /etc)/*"),
+    ("-", "wide", "cat `echo ..`/*"),
+    ("-", "wide", "cat $X/*"),
+    ("-", "wide", 'cat "$X"/*'),
+    ("-", "wide", "head ${X}s*"),
+    ("-", "wide", "ls src/$X/*.py"),
+    ("-", "wide", "grep x $X[a-z]"),
+    ("-", "wide", "cat ~/$X/*"),
+    ("-", "wide", "cat $PWD/$X/*"),
+    ("-", "wide", "cat {$X,src}/*"),
+    ("-", "wide", "for d in .. src; do cat $d/*; done"),
     # substitutions
     ("deny", "wide", 'echo "$(sudo id)"'),
     ("deny", "wide", "echo `sudo id`"),

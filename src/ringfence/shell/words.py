@@ -195,7 +195,7 @@ class WordReader(Expansions):
             text = "".join([piece.text for piece in pieces])
             return Word(text=text, raw=raw, start=first, end=last, quoted=quoted)
         values = _product(pieces) if dynamic and pattern is None else ()
-        glob = pattern is not None
+        glob = pattern is not None and not dynamic  # with a part of unknown value, nobody can look what it stands for
         return Word(
             text=pattern if pattern is not None and not dynamic else raw,
             raw=raw,
@@ -203,7 +203,7 @@ class WordReader(Expansions):
             end=last,
             dynamic=True,
             prefix=_prefix(pieces),
-            may_split=glob or any(piece.splits for piece in dynamic),
+            may_split=pattern is not None or any(piece.splits for piece in dynamic),
             glob=glob,
             quoted=quoted,
             values=values,
@@ -232,11 +232,12 @@ class WordReader(Expansions):
         else:
             index = next(number for number, piece in enumerate(rest) if piece.kind == "D")
             rest = [piece for piece in rest[:index] if piece.text] + rest[index + 1 :]
-        dynamic = any(piece.kind in "DP" for piece in rest) or _pattern(rest) is not None
+        unknown = any(piece.kind in "DP" for piece in rest)
+        dynamic = unknown or _pattern(rest) is not None
         text = tilde + "".join(piece.text for piece in rest)
         return Word(
             text=text, raw=raw, start=first, end=last, dynamic=dynamic, tilde=True,
-            prefix=tilde + _prefix(rest) if dynamic else "", glob=_pattern(rest) is not None,
+            prefix=tilde + _prefix(rest) if dynamic else "", glob=_pattern(rest) is not None and not unknown,
             may_split=dynamic, quoted=any(piece.kind == "Q" for piece in pieces),
         )  # fmt: skip
 
