@@ -15,6 +15,10 @@ ORDINARY = r"""
 .venv/bin/python -m pytest -q
 ./.venv/bin/python3 src/app.py
 venv/bin/python -c "print(1)"
+rm -f src/*.pyc
+rm -f *.orig
+rm -rf build/*
+git commit --dry-run
 sed -n '1,200p' src/app.py
 cat README.md | head -80
 rg -n "def main" src
@@ -95,6 +99,7 @@ HEREDOCS = [
 
 ASKED = r"""
 .venv/bin/python -m pip install left-pad
+git commit -n -m x
 git push
 git push origin agent/x
 git reset --hard HEAD~1
@@ -132,6 +137,12 @@ volta install node
 """
 
 DENIED = r"""
+rm -rf ../*
+rm -rf /*
+rm -rf ~/*
+rm -rf /*/x
+rm -rf *
+rm -rf $X/*
 sudo ls
 npm publish
 twine upload dist/x

@@ -12,7 +12,7 @@ from ringfence.policy.compile import Command, Compiled, place
 from ringfence.policy.conditions import Circumstances, holds, only_remote, push_targets
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
 from ringfence.policy.globs import PathPattern, split
-from ringfence.policy.match import has_argument, match_prefix
+from ringfence.policy.match import Texts, has_argument, match_prefix, names_may_be
 from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import MAX_COMMANDS, Prepared, PreparedCommand
 from ringfence.policy.understanding import Concern
@@ -180,10 +180,11 @@ class CommandJudge:
         written = rule.rule
         if written.unless_args or written.any_args:
             arguments = prepared.arguments(length)
-            if written.unless_args and has_argument(written.unless_args, arguments, widens=strict):
+            patterns = prepared.patterns(length) if None in arguments else ()
+            if written.unless_args and _has(written.unless_args, arguments, patterns, widens=strict):
                 return False
             if written.any_args and not (
-                has_argument(written.any_args, arguments, widens=not strict)
+                _has(written.any_args, arguments, patterns, widens=not strict)
                 or (strict and any(word in prepared.values for word in written.any_args))
             ):
                 return False
@@ -403,6 +404,13 @@ def substring_reason(text: str, scope: Scope, where: Place, matched: str, span: 
         matched=show(matched, 200),
         because=f"holds the denied text `{show(text)}`",
         span=span,
+    )
+
+
+def _has(wanted: Sequence[str], arguments: Texts, patterns: Sequence[str], *, widens: bool) -> bool:
+    """Whether an argument, or a name that a pattern may stand for, is one of the wanted ones."""
+    return has_argument(wanted, arguments, widens=widens, patterns=len(patterns)) or (
+        not widens and any(names_may_be(wanted, pattern) for pattern in patterns)
     )
 
 

@@ -1,5 +1,7 @@
 """Does a command rule speak about a command? Allow rules compare exactly, deny and ask rules loosely. Pure."""
 
+import fnmatch
+import re
 from collections.abc import Sequence
 
 from ringfence.model.tier import Tier
@@ -94,7 +96,7 @@ def has_option(wanted: str, options: Sequence[str]) -> bool:
     return all(letter in together for letter in letters)
 
 
-def has_argument(wanted: Sequence[str], texts: Texts, *, widens: bool) -> bool:
+def has_argument(wanted: Sequence[str], texts: Texts, *, widens: bool, patterns: int = 0) -> bool:
     """Whether one of the wanted arguments is among a command's, each an exact word, an option or a glob.
 
     ``widens`` says that a yes makes the policy softer: then options are compared exactly, and a word whose value is not
@@ -109,7 +111,25 @@ def has_argument(wanted: Sequence[str], texts: Texts, *, widens: bool) -> bool:
                 return True
         elif argument.startswith("-") and _is_option(argument, known, widens=widens):
             return True
-    return not widens and len(known) < len(texts)
+    return not widens and len(known) + patterns < len(texts)
+
+
+def names_may_be(wanted: Sequence[str], pattern: str) -> bool:
+    """Whether a name that a pattern of the shell stands for may be one of the wanted arguments.
+
+    Names begin as the pattern does; behind a leading star stands neither a root, a home nor a hidden name.
+    """
+    begins = re.split(r"[*?\[\\]", pattern, maxsplit=1)[0]
+    for argument in wanted:
+        literal = re.split(r"[*?\[]", argument, maxsplit=1)[0]
+        if not begins and literal[:1] in {"/", "~", "."} and literal:
+            continue
+        if literal == argument:
+            if fnmatch.fnmatchcase(argument, pattern):
+                return True
+        elif literal.startswith(begins) or begins.startswith(literal):
+            return True
+    return False
 
 
 def _is_option(argument: str, known: Sequence[str], *, widens: bool) -> bool:

@@ -46,6 +46,14 @@ class PreparedCommand(Struct, frozen=True, gc=False):
         left_out |= understood.values
         return tuple([text for number, text in enumerate(self.texts) if number not in left_out])
 
+    def patterns(self, named: int) -> tuple[str, ...]:
+        """The patterns of the shell among the arguments: what they stand for begins as they do."""
+        understood = self.understood
+        left_out = set(understood.essential[:named]) if understood.essential else set(range(named))
+        left_out |= understood.values
+        words = enumerate(self.command.words)
+        return tuple([word.text for number, word in words if word.glob and number not in left_out])
+
     @property
     def values(self) -> list[str | None]:
         """The words that are values of options."""
