@@ -473,3 +473,31 @@ def test_stale_lock_files_of_a_killed_git_do_not_block_the_next_call(repo):
     bench.box("echo 1 >> a.txt; git commit -qam one")
     _, history = bench.gate()
     assert names(history.moved) == ["refs/heads/main"]
+
+
+@pytest.mark.parametrize(
+    ("script", "rule"),
+    [
+        ("mkdir -p r/objects r/refs; touch r/objects/k r/refs/k; echo 'ref: x' > r/HEAD", "gate/unexplained"),
+        ("mkdir r; echo 'ref: x' > r/HEAD; git add -A; git commit -qm r; echo ../s > r/commondir", "gate/unexplained"),
+        ("mkdir SRC; echo x > SRC/b.py", "gate/case-collision"),
+        ("echo x > src/B.py; git add -A; git commit -qm b; git rm -q src/B.py", "gate/case-collision"),
+    ],
+)
+def test_a_commit_makes_no_repository_and_no_second_spelling(repo, script, rule):
+    bench = repo()
+    bench.box(f"{script}; git add -A; git commit -qm x")
+    _, history = bench.gate()
+    assert [(i.name, i.rule) for i in history.refused] == [("refs/heads/main", rule)]
+    assert bench.git("log", "--format=%s") == "first\n"
+
+
+def test_a_commit_may_change_a_spelling_and_work_beside_an_old_collision(repo):
+    bench = repo()
+    bench.write("x", "1")
+    bench.write("X", "1")
+    bench.git("add", "-A")
+    bench.git("commit", "-qm", "both")
+    bench.box("cp -r src Src; git rm -rqf src; echo 2 > x; echo n > n; git add -A; git commit -qm y")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]

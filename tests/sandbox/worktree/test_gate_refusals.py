@@ -5,6 +5,8 @@ import socket
 
 import pytest
 
+from ringfence.model.tier import Tier
+
 pytestmark = pytest.mark.needs_userns
 
 ATTACKS = {
@@ -37,6 +39,10 @@ ATTACKS = {
     ".GIT": ("mkdir .GIT; echo x > .GIT/config", ".GIT", "protected/git-lookalike"),
     ".git with a zero-width sign": ("mkdir $'.g\\xe2\\x80\\x8cit'; touch $'.g\\xe2\\x80\\x8cit/config'", ".g\u200cit", "protected/git-lookalike"),
     "bare repository": ("git init -q --bare src/r", "src/r/config", "unexplained"),
+    "repository with its common part elsewhere": ("mkdir r; echo 'ref: x' > r/HEAD; echo ../s > r/commondir", "r/commondir", "unexplained"),
+    "bare repository in another spelling": ("mkdir -p r/objects r/refs; echo x > r/head; touch r/objects/k r/refs/k", "r/head", "unexplained"),
+    ".git with a letter that case folding ignores": ("mkdir $'.g\\xcd\\x8fit'; touch $'.g\\xcd\\x8fit/config'", ".g\u034fit", "git-lookalike"),
+    ".git before a backslash": ("touch '.git\\hooks\\post-commit'", ".git\\hooks\\post-commit", "git-lookalike"),
     "agent settings": ("mkdir .claude; echo {} > .claude/settings.json", ".claude/settings.json", "protected/agent-settings"),
     "MCP": ("echo {} > src/.mcp.json", "src/.mcp.json", "protected/agent-settings"),
     "editor task": ("mkdir src/.vscode; echo {} > src/.vscode/tasks.json", "src/.vscode/tasks.json", "protected/editor-tasks"),
@@ -48,6 +54,9 @@ ATTACKS = {
     "name with an escape": ("echo x > $'a\\x1b[31m'", "a\x1b[31m", "protected/name-control"),
     "name that turns round": ("echo x > $'a\\xe2\\x80\\xaegpj.exe'", "a\u202egpj.exe", "protected/name-control"),
     "case collision": ("echo x > A.TXT", "A.TXT", "case-collision"),
+    "case collision of a folder": ("mkdir SRC; echo x > SRC/b.py", "SRC/b.py", "case-collision"),
+    "case collision within the change": ("mkdir -p Q q; echo x > Q/a; echo x > q/a", "q/a", "case-collision"),
+    "collision by a variation sign": ("echo x > $'a\\xef\\xb8\\x8f.txt'", "a\ufe0f.txt", "case-collision"),
     "too large": ("truncate -s 300M big", "big", "too-large"),
 }  # fmt: skip
 
@@ -72,6 +81,33 @@ def test_refused_by_name_and_the_rest_applied(make_bench, name):
     after = bench.snapshot()
     assert after.get(path) == before.get(path)
     assert bench.git("status", "--porcelain", "--ignored") is not None
+
+
+def test_a_folder_without_git_does_not_become_a_repository(make_bench):
+    bench = make_bench(git=False)
+    bench.box("echo 'ref: refs/heads/m' > HEAD; mkdir objects; echo x > objects/k; echo f > fine")
+    bench.commit()
+    bench.box("mkdir refs; echo x > refs/k; echo '[core] fsmonitor = evil' > config")
+    report = bench.commit()
+    assert {item.path for item in report.refused} == {"refs", "config"}
+    assert bench.read("fine") == "f\n"
+
+
+def test_a_new_spelling_waits_while_the_old_one_stays(bench):
+    bench.rules.on("a.txt", Tier.ASK).on("src/deep", Tier.ASK)
+    bench.box("mv a.txt A.txt; mv src/deep src/Deep; mv run.sh Run.sh")
+    report = bench.commit()
+    assert {item.path for item in report.committed} == {"run.sh", "Run.sh"}
+    assert {item.path for item in report.held} == {"a.txt", "A.txt", "src/deep/c.py", "src/Deep/c.py"}
+    assert len(bench.commit(approved=["."]).committed) == 4
+    assert os.listdir(f"{bench.root}/src/Deep") == ["c.py"]
+
+
+def test_names_that_differ_by_case_already_stay_writable(bench):
+    bench.write("X/a", "1")
+    bench.write("x/a", "1")
+    bench.box("echo 1 > X/n; echo 2 > x/n; echo 3 > x/a")
+    assert {item.path for item in bench.commit().committed} == {"X/n", "x/n", "x/a"}
 
 
 def test_a_name_that_a_program_takes_for_an_option_waits_for_a_person(bench):

@@ -8,12 +8,13 @@ A crash before 7 is taken back at the next start, one after 7 repeats 8.
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import apply, journal, kernel, layers, removal
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
+from ringfence.sandbox.worktree.guard import fold
 from ringfence.sandbox.worktree.judge import Judge, Verdict
 from ringfence.sandbox.worktree.plan import Plan, Step, ordered
 from ringfence.sandbox.worktree.staging import Refused, Stage
@@ -77,10 +78,16 @@ class Gate:
     def _block_replacements(self, changes: list[Change]) -> None:
         """A folder goes only with all that is in it; what would take its place waits for that, and so on downwards."""
         stopped = {path: verdict for path, verdict in self._verdicts.items() if verdict.tier is not Tier.ALLOW}
+        stays = {
+            folded: (place, change.path)
+            for change in changes
+            if change.kind is ChangeKind.DELETED and change.path in stopped
+            for folded, place in _spellings(change.path)
+        }
         for change in changes:
             if _follows(change) or self._verdicts[change.path].tier is not Tier.ALLOW:
                 continue
-            cause = self._cause(change, stopped)
+            cause = self._cause(change, stopped) or self._respelled(change, stays)
             if cause is not None:
                 why = f"waits for {cause!r}: {stopped[cause].reason}"
                 self._verdicts[change.path] = replace(stopped[cause], reason=why)
@@ -99,6 +106,14 @@ class Gate:
                 return parent
             parent = parent.rpartition("/")[0]
         return None
+
+    @staticmethod
+    def _respelled(change: Change, stays: dict[str, tuple[str, str]]) -> str | None:
+        """What stays after all, where this change would bring another spelling of it."""
+        if change.kind is not ChangeKind.ADDED:
+            return None
+        met = ((stays[folded], place) for folded, place in _spellings(change.path) if folded in stays)
+        return next((path for (there, path), place in met if there != place), None)
 
     def _find_conflicts(self, chosen: list[Change]) -> None:
         mark = self.state.files.instant()
@@ -353,6 +368,13 @@ def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
 def _follows(change: Change) -> bool:
     """A folder that comes or goes with what is in it has no verdict of its own."""
     return change.implied and not change.fault
+
+
+def _spellings(path: str) -> Iterator[tuple[str, str]]:
+    """A path and the folders that it lies in: as the most forgiving file system compares them, and as written."""
+    while path:
+        yield "/".join(fold(part) for part in path.split("/")), path
+        path = path.rpartition("/")[0]
 
 
 def _list_of(path: str, verdict: Verdict, finished: set[str], conflicts: dict[str, str]) -> str:

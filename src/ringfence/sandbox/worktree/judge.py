@@ -48,7 +48,7 @@ class Judge:
     reached: Reached = NOTHING
     leaving: frozenset[str] = frozenset()
     """Paths that this same commit deletes: a new name may differ from them by case alone."""
-    _folded: dict[str, dict[str, str]] = field(default_factory=dict)
+    _spelled: dict[str, dict[str, set[str]]] = field(default_factory=dict)
 
     def judge(self, change: Change) -> Verdict:
         """The verdict on one change."""
@@ -111,26 +111,38 @@ class Judge:
         return self._collides(change)
 
     def _collides(self, change: Change) -> Verdict | None:
+        """Neither the name nor that of a folder made with it may be another spelling of one that is there."""
         if change.kind is not ChangeKind.ADDED:
             return None
-        parent, _, name = change.path.rpartition("/")
-        known = self._folded.get(parent)
-        if known is None:
-            known = self._folded[parent] = self._names_below(parent)
-        folded = fold(name)
-        other = known.setdefault(folded, name)
-        if other != name and f"{parent}/{other}".lstrip("/") not in self.leaving:
-            return _deny("case-collision", f"the name differs from {other!r} only in case or invisible characters")
-        known[folded] = name
+        parent = ""
+        for name in change.path.split("/"):
+            other = self._other_spelling(parent, name)
+            if other:
+                why = f"the name {name!r} differs from {other!r} only in case or invisible characters"
+                return _deny("case-collision", why)
+            parent = f"{parent}/{name}".lstrip("/")
         return None
 
-    def _names_below(self, parent: str) -> dict[str, str]:
+    def _other_spelling(self, parent: str, name: str) -> str:
+        """A name of the same folder, there or made before by this commit, that some file system takes for this one."""
+        if parent not in self._spelled:
+            self._spelled[parent] = {}
+            for there in self._names_below(parent):
+                self._spelled[parent].setdefault(fold(there), set()).add(there)
+        spellings = self._spelled[parent].setdefault(fold(name), set())
+        stay = [one for one in sorted(spellings) if f"{parent}/{one}".lstrip("/") not in self.leaving]
+        if name in spellings or not stay:
+            spellings.add(name)
+            return ""
+        return stay[0]
+
+    def _names_below(self, parent: str) -> list[str]:
         try:
             fd = kernel.open_directory(self.lower, parent) if parent else os.dup(self.lower)
         except OSError:
-            return {}
+            return []
         try:
-            return {fold(name): name for name in os.listdir(fd)}
+            return os.listdir(fd)
         finally:
             os.close(fd)
 

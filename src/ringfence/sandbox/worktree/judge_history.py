@@ -4,18 +4,25 @@ A path that was added and removed again still counts: history is what a push wou
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ringfence.model.call import FileAction, ToolCall
 from ringfence.model.ports import Decider
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.change import covers
-from ringfence.sandbox.worktree.guard import misleading, misnamed, protection, stands_for_protected
+from ringfence.sandbox.worktree.guard import (
+    fold,
+    is_repository,
+    misleading,
+    misnamed,
+    protection,
+    stands_for_protected,
+)
 from ringfence.sandbox.worktree.history_report import RefItem, item_of
 from ringfence.sandbox.worktree.judge import OVERLAP, PIECE, stricter
 from ringfence.sandbox.worktree.links import is_winding
-from ringfence.sandbox.worktree.quarantine import Quarantine, Touched
+from ringfence.sandbox.worktree.quarantine import Left, Quarantine, Touched
 from ringfence.sandbox.worktree.reached import NOTHING, Reached
 from ringfence.sandbox.worktree.refs import Move
 
@@ -40,15 +47,33 @@ class HistoryJudge:
                 return item
             why = "a branch or tag that was there before would be deleted; name it to allow that"
             return replace(item, tier=Tier.ASK, rule="gate/ref-deleted", reason=why)
-        touched = list(dict.fromkeys(store.touched(move.new, known)))
-        contents = store.blobs(t.blob for t in touched if not t.deleted and t.mode != _SUBMODULE)
-        for one in touched:
+        left = store.left(move.new, known)
+        contents = store.blobs(t.blob for t in left.files if not t.deleted and t.mode != _SUBMODULE)
+        item = self._judge_folders(item, store, left)
+        for one in left.files:
             tier, rule, because = self._judge_path(one, contents.get(one.blob, b""))
             if tier is Tier.ASK and (covers(self.approved, one.path) or move.name in self.approved):
                 continue
             if tier > item.tier:
                 item = replace(item, tier=tier, rule=rule, reason=f"a commit touches {one.path!r}: {because}")
         return self._judge_text(item, store.texts(move.new, known), approved=move.name in self.approved)
+
+    @staticmethod
+    def _judge_folders(item: RefItem, store: Quarantine, left: Left) -> RefItem:
+        """No folder may become a repository of its own, nor hold two names that some file system takes for one."""
+        names = store.names(tree for _, tree in left.folders)
+        written = {place for one in left.files if not one.deleted for place in _above(one.path)}
+        for path, tree in left.folders:
+            if path in written and is_repository(names[tree]):
+                why = f"{path!r} would be a folder that git takes for a repository of its own"
+                return replace(item, tier=Tier.DENY, rule="gate/unexplained", reason=why)
+            spelled: dict[str, str] = {}
+            for name in names[tree]:
+                other = spelled.setdefault(fold(name), name)
+                if other != name and not left.added.isdisjoint({_join(path, name), _join(path, other)}):
+                    why = f"{_join(path, name)!r} differs from {other!r} only in case or invisible characters"
+                    return replace(item, tier=Tier.DENY, rule="gate/case-collision", reason=why)
+        return item
 
     def _judge_text(self, item: RefItem, text: str, *, approved: bool) -> RefItem:
         """Names and messages are content too: what a pattern forbids in a file it forbids there."""
@@ -95,6 +120,16 @@ class HistoryJudge:
                 reason = decision.deciding[0]
                 worst = (decision.tier, reason.rule, reason.because)
         return worst
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that a path lies in, without the root."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
 
 
 def _leads_out(path: str, target: str) -> bool:

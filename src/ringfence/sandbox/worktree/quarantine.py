@@ -18,6 +18,7 @@ from ringfence.sandbox.worktree.removal import remove_tree
 MAX_BUNDLE = 512 * 1024 * 1024
 MAX_PATHS = 50_000
 MAX_TAGS = 8
+_TREE = 0o040000
 _MAX_HEADER = 4 * 1024 * 1024
 _RAW = re.compile(rb":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\Z")
 _HEX = re.compile(r"[0-9a-f]{4,64}")
@@ -37,6 +38,18 @@ class Touched:
     mode: int
     blob: str
     deleted: bool
+    added: bool = False
+    """It was not there before the commit, or before it on one of the sides that a merge brings together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What new commits change: files and links; folders, each as every commit leaves it: the path and what names its tree."""
+
+    files: tuple[Touched, ...] = ()
+    folders: tuple[tuple[str, str], ...] = ()
+    added: frozenset[str] = frozenset()
+    """Paths of files, links and folders that were not there before."""
 
 
 class Quarantine:
@@ -116,22 +129,41 @@ class Quarantine:
         said = answer.out.decode("ascii", "replace").strip()
         return "" if said.endswith("missing") and len(word) not in {40, 64} else said
 
-    def touched(self, tip: str, known: Iterable[str]) -> Iterator[Touched]:
-        """Every path that commits reachable from ``tip`` but not from ``known`` change, as each of them leaves it."""
+    def left(self, tip: str, known: Iterable[str]) -> Left:
+        """Everything that commits reachable from ``tip`` but not from ``known`` change, as each of them leaves it."""
         commits = self.git.run(
             "rev-list", "--ignore-missing", "--topo-order", "--reverse", "--stdin", given=_revisions([tip], known)
         )
         if not commits.ok:
             raise Rejected(f"the new commits cannot be listed: {commits.error}")
         if not commits.out.strip():
-            return
+            return Left()
         answer = self.git.run(
-            "diff-tree", "--stdin", "-r", "-m", "--root", "--raw", "-z", "--no-renames", "--no-abbrev",
+            "diff-tree", "--stdin", "-r", "-t", "-m", "--root", "--raw", "-z", "--no-renames", "--no-abbrev",
             "--no-commit-id", "--no-ext-diff", "--no-textconv", given=commits.out,
         )  # fmt: skip
         if not answer.ok:
             raise Rejected(f"the new commits cannot be read: {answer.error}")
-        yield from _parse_raw(answer.out)
+        found = list(dict.fromkeys(_parse_raw(answer.out)))
+        roots = [("", f"{commit}^{{tree}}") for commit in commits.out.decode().split()]
+        return Left(
+            files=tuple(one for one in found if one.mode != _TREE),
+            folders=(*roots, *((one.path, one.blob) for one in found if one.mode == _TREE and not one.deleted)),
+            added=frozenset(one.path for one in found if one.added),
+        )
+
+    def names(self, trees: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """By tree, the names of everything directly in it."""
+        size = 32 if self._format == "sha256" else 20
+        found = {}
+        for tree, raw in self._contents(trees, "tree").items():
+            names, at = [], 0
+            while at < len(raw):
+                end = raw.index(b"\0", at)
+                names.append(os.fsdecode(raw[at:end].partition(b" ")[2]))
+                at = end + 1 + size
+            found[tree] = tuple(names)
+        return found
 
     def texts(self, tip: str, known: Iterable[str]) -> str:
         """Everything that new commits, and tags on the way to them, say beside their trees: names, messages, headers."""
@@ -151,6 +183,9 @@ class Quarantine:
 
     def blobs(self, oids: Iterable[str]) -> dict[str, bytes]:
         """The contents of blobs, up to the bundle's cap in all. Raises Rejected where one is missing or they are too much."""
+        return self._contents(oids, "blob")
+
+    def _contents(self, oids: Iterable[str], kind: str) -> dict[str, bytes]:
         wanted = sorted(set(oids))
         sizes = self.git.run(
             "cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=_lines(wanted)
@@ -158,8 +193,8 @@ class Quarantine:
         total = 0
         for line in sizes.out.decode().splitlines():
             parts = line.split()
-            if len(parts) != 3 or parts[1] != "blob":
-                raise Rejected(f"object {parts[0][:12]} is no file content")
+            if len(parts) != 3 or parts[1] != kind:
+                raise Rejected(f"object {parts[0][:12]} is no {kind}")
             total += int(parts[2])
         if not sizes.ok or total > MAX_BUNDLE:
             raise Rejected(f"the new commits hold more than {MAX_BUNDLE} bytes of content")
@@ -226,7 +261,11 @@ def _parse_raw(raw: bytes) -> Iterator[Touched]:
             raise Rejected(f"the new commits touch more than {MAX_PATHS} paths")
         deleted = match[5] == b"D"
         yield Touched(
-            path=os.fsdecode(name), mode=int(match[1 if deleted else 2], 8), blob=match[4].decode(), deleted=deleted
+            path=os.fsdecode(name),
+            mode=int(match[1 if deleted else 2], 8),
+            blob=match[4].decode(),
+            deleted=deleted,
+            added=match[5] == b"A",
         )
 
 

@@ -6,13 +6,13 @@ another mount or a path; the box must be dead or frozen. Hidden files' masks are
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ringfence.model.ids import Bytes
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, node_of
-from ringfence.sandbox.worktree.guard import git_internal, is_git_name
+from ringfence.sandbox.worktree.guard import git_internal, is_git_name, is_repository, is_repository_part
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, is_ignored, parse
 from ringfence.sandbox.worktree.tracked import Tracked
 
@@ -21,7 +21,6 @@ MAX_PATH = 3800
 MAX_CHANGES = 100_000
 """A box can make more files than anybody would look at; judging must end in bounded time all the same."""
 _XATTRS = ("user.overlay.", "trusted.overlay.")
-_BARE = {"HEAD", "objects", "refs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,8 @@ class Walk:
         with os.scandir(upper) as entries:
             names = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
         below = _names(lower) if lower is not None and "opaque" in marks else ()
-        bare = depth > 0 and prefix != ".git/" and names.keys() | set(_bare_names(lower)) >= _BARE
+        hosted = depth == 0 and _lstat(lower, ".git") is not None  # git looks there first
+        bare = not hosted and not prefix.startswith(".git/") and _is_repository(names, lower)
         for name in sorted(n for n in names.keys() | set(below) if only in {None, n}):
             path = prefix + name
             under = _lstat(lower, name)
@@ -325,10 +325,11 @@ def _names(fd: int | None) -> tuple[str, ...]:
     return () if fd is None else tuple(sorted(os.listdir(fd)))
 
 
-def _bare_names(lower: int | None) -> Iterator[str]:
-    for name in _BARE:
-        if _lstat(lower, name) is not None:
-            yield name
+def _is_repository(names: Iterable[str], lower: int | None) -> bool:
+    """Whether git would take a folder for a repository, with what the layer has in it and what lies below."""
+    if any(is_repository_part(name) for name in names):
+        return is_repository([*names, *_names(lower)])
+    return is_repository(name for name in ("HEAD", "objects", "refs", "commondir") if _lstat(lower, name) is not None)
 
 
 def _has_entries(fd: int, name: str) -> bool:
