@@ -4,12 +4,21 @@ The environment is built from nothing. What a repository's own configuration cou
 the command line, which wins over every file. Started by root, git runs as the owner of the repository.
 """
 
+import contextlib
 import os
+import resource
+import selectors
 import subprocess
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ringfence.model.errors import RingfenceError
 
+MAX_OUTPUT = 64 * 1024 * 1024
+MAX_MEMORY = 2 * 1024 * 1024 * 1024
+"""A few kilobytes can unpack to any size, and name the same folder a million times: neither fills this host's memory."""
+_MAX_ERROR = 64 * 1024
 _PATH = "/usr/bin:/bin:/usr/local/bin"
 _NEUTRAL = (
     "core.hooksPath=/dev/null",
@@ -83,43 +92,91 @@ class Git:
     person: str = ""
     """A home folder: git answers by all of the person's own configuration. For commands that only read that."""
 
-    def run(self, *args: str, given: bytes | int = b"") -> Answer:
-        """Run a git command; ``given`` is its input, as bytes or an open descriptor. A time-out is an answer that is not ok."""
+    def run(self, *args: str, given: bytes | int = b"", limit: int = MAX_OUTPUT) -> Answer:
+        """Run a git command; ``given`` is its input, as bytes or an open descriptor.
+
+        A time-out, an output beyond ``limit`` bytes, and memory beyond ``MAX_MEMORY`` are answers that are not ok.
+        """
         config = [word for setting in _NEUTRAL for word in ("-c", setting) if not self.person]
         base = {"PATH": _PATH, "HOME": self.person, "LC_ALL": "C"} if self.person else _ENVIRONMENT
         owner = self.owner if os.geteuid() == 0 and self.owner is not None and self.owner[0] != 0 else None
         switch = owner is not None and _reachable(self.directory, owner)
-        try:
-            done = subprocess.run(
-                ["git", *config, *args],
-                env={**base, "GIT_DIR": self.directory, **dict(self.environment)},
-                cwd="/",
-                capture_output=True,
-                timeout=self.timeout,
-                check=False,
-                umask=0o077 if self.owner is None else 0o022,
-                user=owner[0] if owner and switch else None,
-                group=owner[1] if owner and switch else None,
-                extra_groups=[] if switch else None,
-                stdin=given if isinstance(given, int) else None,
-                input=given if isinstance(given, bytes) else None,
-            )
-        except subprocess.TimeoutExpired:
-            return Answer(ok=False, out=b"", error=f"git {args[0]} took longer than {self.timeout:g} s")
-        except FileNotFoundError as error:
-            raise RingfenceError(
-                "git-missing",
-                "git is not installed, so nothing can be taken over into a repository",
-                where=_PATH,
-                remedy="install git; what the box changed waits in its layer",
-            ) from error
+        with _input(given) as source:
+            try:
+                process = subprocess.Popen(
+                    ["git", *config, *args],
+                    env={**base, "GIT_DIR": self.directory, **dict(self.environment)},
+                    cwd="/",
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    umask=0o077 if self.owner is None else 0o022,
+                    user=owner[0] if owner and switch else None,
+                    group=owner[1] if owner and switch else None,
+                    extra_groups=[] if switch else None,
+                )
+            except FileNotFoundError as error:
+                raise RingfenceError(
+                    "git-missing",
+                    "git is not installed, so nothing can be taken over into a repository",
+                    where=_PATH,
+                    remedy="install git; what the box changed waits in its layer",
+                ) from error
+            with process:
+                _bound(process.pid)
+                answer = self._collect(process, args[0], limit)
         if owner is not None and not switch:
             for folder in self.gives:
                 _give(folder, owner)
-        lines = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
-        return Answer(
-            ok=done.returncode == 0, out=done.stdout, error=lines[-1][:300] if lines else f"exit {done.returncode}"
-        )
+        return answer
+
+    def _collect(self, process: "subprocess.Popen[bytes]", word: str, limit: int) -> Answer:
+        out, said = bytearray(), bytearray()
+        stop = ""
+        deadline = time.monotonic() + self.timeout
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout or -1, selectors.EVENT_READ, out)
+            ready.register(process.stderr or -1, selectors.EVENT_READ, said)
+            while ready.get_map() and not stop:
+                for key, _ in ready.select(max(0.0, deadline - time.monotonic())):
+                    data = os.read(key.fd, 1 << 18)
+                    key.data.extend(data)
+                    if not data:
+                        ready.unregister(key.fileobj)
+                del said[:-_MAX_ERROR]
+                if len(out) > limit:
+                    stop = f"git {word} says more than {limit} bytes"
+                elif time.monotonic() >= deadline:
+                    stop = f"git {word} took longer than {self.timeout:g} s"
+        if stop:
+            process.kill()
+            return Answer(ok=False, out=b"", error=stop)
+        status = process.wait()
+        lines = said.decode("utf-8", "backslashreplace").strip().splitlines()
+        return Answer(ok=status == 0, out=bytes(out), error=lines[-1][:300] if lines else f"exit {status}")
+
+
+def _bound(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        allowed = resource.prlimit(pid, resource.RLIMIT_DATA)
+        least = min([MAX_MEMORY, *(one for one in allowed if one != resource.RLIM_INFINITY)])
+        resource.prlimit(pid, resource.RLIMIT_DATA, (least, least))
+
+
+@contextlib.contextmanager
+def _input(given: bytes | int) -> Iterator[int]:
+    """A descriptor to read the input from: a file in memory, so that nobody has to write while another one reads."""
+    if isinstance(given, int):
+        yield given
+        return
+    fd = os.memfd_create("git-input")
+    try:
+        with open(fd, "wb", closefd=False) as stream:
+            stream.write(given)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _reachable(path: str, owner: tuple[int, int]) -> bool:

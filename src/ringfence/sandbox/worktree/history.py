@@ -64,10 +64,10 @@ class Taking:
         try:
             real = real_refs(self.common, self.directory)
             wanted = layer_refs(real, self.side, internal)
+            todo = moves(real, wanted)
         except Unreadable as answer:
             self._refuse("HEAD", None, None, str(answer))
             return self._report("")
-        todo = moves(real, wanted)
         if not todo and real.head == wanted.head:
             self._settle(internal, real, wanted)
             return HistoryReport()

@@ -5,7 +5,7 @@ A path that was added and removed again still counts: history is what a push wou
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ringfence.model.call import FileAction, ToolCall
 from ringfence.model.ports import Decider
@@ -38,6 +38,7 @@ class HistoryJudge:
     hides: Callable[[str], bool]
     approved: frozenset[str]
     reached: Reached = NOTHING
+    _judged: dict[str, RefItem] = field(default_factory=dict)
 
     def judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
         """The verdict on one moved ref, over everything that its new commits touch."""
@@ -47,16 +48,25 @@ class HistoryJudge:
                 return item
             why = "a branch or tag that was there before would be deleted; name it to allow that"
             return replace(item, tier=Tier.ASK, rule="gate/ref-deleted", reason=why)
-        left = store.left(move.new, known)
+        by_name = move.name in self.approved
+        said = None if by_name else self._judged.get(move.new)  # thousands of names may mean one commit
+        if said is None:
+            said = self._judge_commits(item, move.new, store, known, by_name=by_name)
+        if not by_name:
+            self._judged[move.new] = said
+        return replace(said, name=move.name, old=move.old)
+
+    def _judge_commits(self, item: RefItem, tip: str, store: Quarantine, known: list[str], *, by_name: bool) -> RefItem:
+        left = store.left(tip, known)
         contents = store.blobs(t.blob for t in left.files if not t.deleted and t.mode != _SUBMODULE)
         item = self._judge_folders(item, store, left)
         for one in left.files:
             tier, rule, because = self._judge_path(one, contents.get(one.blob, b""))
-            if tier is Tier.ASK and (covers(self.approved, one.path) or move.name in self.approved):
+            if tier is Tier.ASK and (covers(self.approved, one.path) or by_name):
                 continue
             if tier > item.tier:
                 item = replace(item, tier=tier, rule=rule, reason=f"a commit touches {one.path!r}: {because}")
-        return self._judge_text(item, store.texts(move.new, known), approved=move.name in self.approved)
+        return self._judge_text(item, store.texts(tip, known), approved=by_name)
 
     @staticmethod
     def _judge_folders(item: RefItem, store: Quarantine, left: Left) -> RefItem:

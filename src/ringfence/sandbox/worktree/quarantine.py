@@ -198,7 +198,9 @@ class Quarantine:
             total += int(parts[2])
         if not sizes.ok or total > MAX_BUNDLE:
             raise Rejected(f"the new commits hold more than {MAX_BUNDLE} bytes of content")
-        answer = self.git.run("cat-file", "--batch", given=_lines(wanted))
+        answer = self.git.run("cat-file", "--batch", given=_lines(wanted), limit=total + 256 * len(wanted))
+        if not answer.ok:
+            raise Rejected(f"the new commits cannot be read: {answer.error}")
         found, at = {}, 0
         for oid in wanted:
             end = answer.out.index(b"\n", at)
@@ -253,11 +255,13 @@ def _pack_start(header: bytes) -> int:
 
 def _parse_raw(raw: bytes) -> Iterator[Touched]:
     parts = raw.split(b"\0")
-    for count, (head, name) in enumerate(zip(parts[::2], parts[1::2], strict=False)):
+    count = 0
+    for head, name in zip(parts[::2], parts[1::2], strict=False):
         match = _RAW.match(head)
         if match is None:
             raise Rejected("the new commits cannot be explained")
-        if count >= MAX_PATHS:
+        count += match[1] != b"040000" and match[2] != b"040000"
+        if count > MAX_PATHS:
             raise Rejected(f"the new commits touch more than {MAX_PATHS} paths")
         deleted = match[5] == b"D"
         yield Touched(

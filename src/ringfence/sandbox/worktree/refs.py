@@ -15,6 +15,8 @@ from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.git_side import GitSide
 
 MAX_REFS = 20_000
+MAX_MOVES = 2_000
+"""Each is judged and moved by itself, while the repository is locked."""
 _MAX_FILE = 4 * 1024 * 1024
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BAD_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\.(?:/|\Z)|/\Z")
@@ -89,13 +91,15 @@ def layer_refs(real: Refs, side: GitSide, changes: Iterable[Change]) -> Refs:
 
 
 def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
-    """Branches and tags that differ, deletions last."""
+    """Branches and tags that differ, deletions last. Raises Unreadable where they are more than can be judged at once."""
     before, after = real.names, layer.names
     found = [
         Move(name=name, old=before.get(name), new=after.get(name))
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
+    if len(found) > MAX_MOVES:
+        raise Unreadable(f"more than {MAX_MOVES} branches and tags moved at once")
     return tuple(sorted(found, key=lambda move: move.new is None))
 
 
