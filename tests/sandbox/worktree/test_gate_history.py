@@ -501,3 +501,51 @@ def test_a_commit_may_change_a_spelling_and_work_beside_an_old_collision(repo):
     bench.box("cp -r src Src; git rm -rqf src; echo 2 > x; echo n > n; git add -A; git commit -qm y")
     _, history = bench.gate()
     assert names(history.moved) == ["refs/heads/main"]
+
+
+ODD = ["refs/heads/a/-b", "refs/heads/caf\udce9", "refs/heads/a\u00adb", "refs/heads/" + "x/" * 40 + "y" * 180]
+
+
+@pytest.mark.parametrize("loose", [True, False])
+def test_a_persons_odd_branches_stand_in_the_way_of_nothing(repo, loose):
+    bench = repo()
+    for name in ODD:
+        subprocess.run(["git", "update-ref", name, "HEAD"], cwd=bench.root, check=True, timeout=60)
+    if not loose:
+        bench.git("pack-refs", "--all")
+    bench.box("echo 1 >> a.txt; git commit -qam one; git pack-refs --all; git branch new")
+    _, history = bench.gate()
+    assert history.clean
+    assert sorted(names(history.moved)) == ["refs/heads/main", "refs/heads/new"]
+    assert len(bench.git("for-each-ref", "--format=%(objectname)", "refs/heads").split()) == len(ODD) + 2
+
+
+def test_a_branch_that_names_another_one_follows_it(repo):
+    bench = repo()
+    bench.git("symbolic-ref", "refs/heads/master", "refs/heads/main")
+    bench.git("checkout", "-q", "master")
+    bench.box("echo 1 >> a.txt; git commit -qam one")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert history.index == ""
+    assert bench.git("symbolic-ref", "refs/heads/master") == "refs/heads/main\n"
+    assert bench.git("log", "--format=%s", "master") == "one\nfirst\n"
+    assert bench.git("status", "--porcelain") == ""
+
+
+def test_a_box_makes_no_branch_that_names_another_one(repo):
+    bench = repo()
+    bench.git("symbolic-ref", "refs/heads/master", "refs/heads/main")
+    bench.git("branch", "side")
+    bench.box("git symbolic-ref refs/heads/master refs/heads/side")
+    _, history = bench.gate()
+    assert names(history.refused) == ["HEAD"]
+    assert bench.git("symbolic-ref", "refs/heads/master") == "refs/heads/main\n"
+
+
+def test_a_reftable_is_refused_with_what_to_do(repo):
+    bench = repo()
+    bench.write(".git/HEAD", "ref: refs/heads/.invalid\n")
+    bench.box("touch .git/reftable-anything")
+    report = bench.tree.take_history(bench.layer, bench.rules, now=1)
+    assert "git refs migrate" in report.refused[0].reason

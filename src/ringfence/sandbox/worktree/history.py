@@ -93,7 +93,7 @@ class Taking:
             tips.append(("HEAD", wanted.head))
         known = [*real.names.values(), *([real.head] if not real.head.startswith("refs/") else [])]
         store.check_tips(tips, known)
-        taken = remote_names(self.common) | real.names.keys() | wanted.names.keys()
+        taken = remote_names(self.common) | real.names.keys() | real.other.keys() | wanted.names.keys()
         judged = [self._shadowing(store, move, taken) or self.judge.judge(store, move, known) for move in todo]
         good = [move for move, item in zip(todo, judged, strict=True) if item.tier is Tier.ALLOW]
         for move, item in zip(todo, judged, strict=True):

@@ -17,10 +17,13 @@ from ringfence.sandbox.worktree.git_side import GitSide
 MAX_REFS = 20_000
 MAX_MOVES = 2_000
 """Each is judged and moved by itself, while the repository is locked."""
+_MAX_STEPS = 5
 _MAX_FILE = 4 * 1024 * 1024
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BAD_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\.(?:/|\Z)|/\Z")
 _KINDS = ("refs/heads/", "refs/tags/")
+_REFTABLE = "refs/heads/.invalid"
+"""What HEAD says where refs are kept in a form that is not read here."""
 _REMOTES = "refs/remotes/"
 _LOOKED_UP = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
 """Where git looks for a short name, in this order."""
@@ -37,6 +40,8 @@ class Refs:
     head: str
     loose: dict[str, str] = field(default_factory=dict)
     packed: dict[str, str] = field(default_factory=dict)
+    other: dict[str, str] = field(default_factory=dict)
+    """The person's own that are not taken over but left as they are: branches that name another branch, odd names."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -45,7 +50,14 @@ class Refs:
 
     def tip(self) -> str | None:
         """The commit that HEAD means, or None on a branch without commits."""
-        return self.names.get(self.head) if self.head.startswith("refs/") else self.head
+        name = self.head
+        for _ in range(_MAX_STEPS):
+            if not name.startswith("refs/"):
+                return name
+            name = self.names.get(name) or self.other.get(name, "").removeprefix("ref: ")
+            if not name:
+                return None
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +72,18 @@ class Move:
 def real_refs(common: int, directory: int) -> Refs:
     """The refs of the real repository. Raises Unreadable."""
     loose: dict[str, str] = {}
+    other: dict[str, str] = {}
     for kind in _KINDS:
-        loose.update(_loose(common, kind.rstrip("/")))
-    return Refs(_head(_read(directory, "HEAD")), loose, _packed(_read(common, "packed-refs")))
+        _loose(common, kind.rstrip("/"), loose, other)
+    packed = _packed(_read(common, "packed-refs"), other)
+    return Refs(_head(_read(directory, "HEAD")), loose, packed, other)
 
 
 def layer_refs(real: Refs, side: GitSide, changes: Iterable[Change]) -> Refs:
-    """The refs as the layer's git sees them: ``real`` with the layer's ref files laid over. Raises Unreadable."""
+    """The refs as the layer's git sees them: ``real`` with the layer's ref files laid over. Raises Unreadable.
+
+    What is not taken over may be in the layer too, as long as it says there what it says in the real repository.
+    """
     head, loose, packed = real.head, dict(real.loose), real.packed
     for change in changes:
         name = change.path.removeprefix(".git/")
@@ -78,16 +95,18 @@ def layer_refs(real: Refs, side: GitSide, changes: Iterable[Change]) -> Refs:
         if name == "HEAD":
             head = _head(None if gone else _read(side.upper, side.physical(change.path)))
         elif name == "packed-refs":
-            packed = {} if gone else _packed(_read(side.upper, side.physical(change.path)))
+            packed = {} if gone else _packed(_read(side.upper, side.physical(change.path)), real.other, strict=True)
         elif change.node is Node.DIRECTORY or name.endswith(".lock"):
             continue
         elif gone:
             loose.pop(name, None)
         else:
-            loose[_name(name)] = _value(_read(side.upper, side.physical(change.path)), name)
+            data = _read(side.upper, side.physical(change.path))
+            if name not in real.other or _text(data) != real.other[name]:
+                loose[_name(name)] = _value(data, name)
     if len(loose) + len(packed) > MAX_REFS:
         raise Unreadable(f"more than {MAX_REFS} branches and tags")
-    return Refs(head, loose, packed)
+    return Refs(head, loose, packed, real.other)
 
 
 def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
@@ -105,7 +124,7 @@ def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
 
 def remote_names(common: int) -> frozenset[str]:
     """Full names of the remote-tracking branches, as far as their files say."""
-    packed = (_read(common, "packed-refs") or b"").decode("utf-8", "surrogateescape").splitlines()
+    packed = (_read(common, "packed-refs") or b"").decode("utf-8", "surrogateescape").split("\n")
     found = {line.partition(" ")[2] for line in packed if line[:1] not in {"#", "^"}}
     waiting = [_REMOTES.rstrip("/")]
     while waiting:
@@ -151,34 +170,45 @@ def read_head(directory: str) -> str:
         os.close(fd)
 
 
-def _packed(data: bytes | None) -> dict[str, str]:
+def _packed(data: bytes | None, other: dict[str, str], *, strict: bool = False) -> dict[str, str]:
+    """By name, what ``packed-refs`` says. Not ``strict``: what no layer may say goes to ``other``."""
     names: dict[str, str] = {}
-    for line in (data or b"").decode("utf-8", "surrogateescape").splitlines():
+    for line in (data or b"").decode("utf-8", "surrogateescape").split("\n"):
         if not line or line[0] in "#^":
             continue
         value, _, name = line.partition(" ")
-        if name.startswith(_KINDS):
+        if not name.startswith(_KINDS) or (strict and other.get(name) == value):
+            continue
+        try:
             names[_name(name)] = _value(value.encode(), name)
+        except Unreadable:
+            if strict:
+                raise
+            other.setdefault(name, value)
     return names
 
 
-def _loose(fd: int, path: str) -> dict[str, str]:
+def _loose(fd: int, path: str, found: dict[str, str], other: dict[str, str]) -> None:
+    """The person's ref files in a folder and below it; those that no layer may have go to ``other``."""
     try:
         folder = kernel.open_directory(fd, path)
     except OSError:
-        return {}
-    found: dict[str, str] = {}
+        return
     try:
         with os.scandir(folder) as entries:
             items = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False)) for e in entries]
         for name, directory, file in items:
+            full = f"{path}/{name}"
             if directory:
-                found.update(_loose(fd, f"{path}/{name}"))
+                _loose(fd, full, found, other)
             elif file and not name.endswith(".lock"):
-                found[_name(f"{path}/{name}")] = _value(_read(folder, name), name)
+                data = _read(folder, name)
+                try:
+                    found[_name(full)] = _value(data, full)
+                except Unreadable:
+                    other[full] = _text(data)
     finally:
         os.close(folder)
-    return found
 
 
 def _read(fd: int, path: str) -> bytes | None:
@@ -200,7 +230,12 @@ def _read(fd: int, path: str) -> bytes | None:
 def _head(data: bytes | None) -> str:
     text = (data or b"").decode("utf-8", "surrogateescape").strip("\n")
     if text.startswith("ref: "):
-        name = _name(text.removeprefix("ref: ").strip())
+        name = text.removeprefix("ref: ").strip()
+        if name == _REFTABLE:
+            raise Unreadable(
+                "the repository keeps refs as a reftable; `git refs migrate --ref-format=files` makes files of them"
+            )
+        _name(name)
         if not name.startswith("refs/heads/"):
             raise Unreadable(f"HEAD names {name!r}, which is no branch")
         return name
@@ -215,8 +250,12 @@ def _name(name: str) -> str:
     return name
 
 
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
 def _value(data: bytes | None, name: str) -> str:
-    text = (data or b"").decode("ascii", "replace").removesuffix("\n")
+    text = _text(data)
     if not _ID.match(text):
         raise Unreadable(f"{name!r} does not hold an object id")
     return text
