@@ -267,3 +267,18 @@ def test_the_last_gate_of_a_layer_writes_no_record_where_nothing_changed(bench):
     bench.box("echo changed > file.txt")
     assert bench.commit(last=True).committed
     assert os.stat(record).st_ino != before.st_ino
+
+
+@pytest.mark.parametrize("index", ["--index-version=4", "--split-index", "--index-version=2"])
+def test_ignored_paths_stay_in_the_layer_whatever_the_index_and_the_names_in_it(make_bench, index):
+    bench = make_bench()
+    for name in ("link", "uplink", "src/kept.pyc"):
+        bench.write(name, "x\n")
+    bench.git("add", "-Af", ".")
+    bench.git("commit", "-qm", "links")
+    bench.git("update-index", index)
+    bench.box("mkdir node_modules; echo m > node_modules/m; echo c > src/new.pyc; echo k > src/kept.pyc")
+    report = bench.commit()
+    assert [item.path for item in report.committed] == ["src/kept.pyc"]
+    assert not os.path.exists(f"{bench.root}/node_modules")
+    assert bench.box("cat node_modules/m src/new.pyc") == "m\nc\n"

@@ -144,3 +144,21 @@ def test_the_index_names_what_git_tracks(tmp_path, version):
             assert not tracked.covers(name.encode(), directory=True), name
     assert not Tracked(b"").covers(b"a", directory=False)
     assert Tracked(b"garbage").covers(b"a", directory=False)
+
+
+def test_an_index_counts_as_split_by_its_extension_not_by_a_files_name(tmp_path):
+    def git(*words):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+
+    git("init", "-q")
+    for length in range(1, 10):
+        (tmp_path / ("l" * length + "link")).touch()
+    git("add", "-A")
+    assert not Tracked((tmp_path / ".git" / "index").read_bytes()).unreadable
+    git("update-index", "--split-index")
+    split = Tracked((tmp_path / ".git" / "index").read_bytes(), b"\0a/b\0c\0")
+    assert split.unreadable
+    assert split.covers(b"a", directory=True)
+    assert split.covers(b"c", directory=False)
+    assert not split.covers(b"a", directory=False)
+    assert not split.covers(b"b", directory=False)

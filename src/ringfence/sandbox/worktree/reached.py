@@ -126,6 +126,11 @@ def _ask(repository: Repository, *words: str, person: str = "") -> bytes:
     return answer.out
 
 
+def list_tracked(repository: Repository) -> bytes:
+    """What git tracks here, each name with a NUL before and behind it, for an index that does not hold whole names."""
+    return b"\0" + _ask(repository, "ls-files", "-z")
+
+
 def _tracked_links(repository: Repository, index: bytes) -> set[str]:
     """Links that git tracks: by the bytes of its index, or by git itself where those do not hold whole names."""
     if not Tracked(index).unreadable:

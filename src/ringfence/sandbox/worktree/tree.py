@@ -25,7 +25,7 @@ from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.lock import RepositoryLock
 from ringfence.sandbox.worktree.movable import copy_up
 from ringfence.sandbox.worktree.opening import opened, opened_taking, read_small
-from ringfence.sandbox.worktree.reached import NOTHING, Reached, look
+from ringfence.sandbox.worktree.reached import NOTHING, Reached, list_tracked, look
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository
 from ringfence.sandbox.worktree.staged_index import recover_index
@@ -439,7 +439,11 @@ class Worktree:
             index = read_small(self.repository.index, 1 << 28)
             exclude = read_small(self.repository.exclude, MAX_BYTES)
         rules: Rules = parse(exclude)
-        return Walk(tracked=Tracked(index), exclude=rules, explicit=self._explicit)
+        tracked = Tracked(index)
+        if self.repository is not None and tracked.unreadable:
+            with contextlib.suppress(RingfenceError):  # then everything counts as tracked
+                tracked = Tracked(index, list_tracked(self.repository))
+        return Walk(tracked=tracked, exclude=rules, explicit=self._explicit)
 
     def _reached(self, index: bytes) -> Reached:
         return look(self.root, self.repository, index)
