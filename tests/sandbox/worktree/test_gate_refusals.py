@@ -93,6 +93,19 @@ def test_a_folder_without_git_does_not_become_a_repository(make_bench):
     assert bench.read("fine") == "f\n"
 
 
+def test_a_link_counts_from_what_stays_where_the_change_on_its_way_waits(bench, tmp_path):
+    os.symlink(tmp_path, f"{bench.root}/ext")
+    os.symlink("src", f"{bench.root}/cur")
+    bench.rules.on("ext", Tier.ASK)
+    bench.box(
+        "rm ext; mkdir ext; echo 1 > ext/f; ln -s ext/secret x; ln -sfn src/deep cur; ln -s cur/c.py y; ln -s y z"
+    )
+    report = bench.commit()
+    assert [(item.path, item.rule) for item in report.refused] == [("x", "gate/link-outside")]
+    assert {item.path for item in report.committed} == {"cur", "y", "z"}
+    assert not os.path.lexists(f"{bench.root}/x")
+
+
 def test_a_new_spelling_waits_while_the_old_one_stays(bench):
     bench.rules.on("a.txt", Tier.ASK).on("src/deep", Tier.ASK)
     bench.box("mv a.txt A.txt; mv src/deep src/Deep; mv run.sh Run.sh")

@@ -95,19 +95,20 @@ class Judge:
         return now is not None and narrowed(change.mode, now.mode) != change.mode & 0o777
 
     def _link(self, change: Change) -> Verdict | None:
-        where = leads_to(self.upper, self.lower, self.root, change.path, change.target)
-        if where is None:
+        places = leads_to(self.upper, self.lower, self.root, change.path, change.target)
+        if places is None:
             return _deny("link-outside", f"the link points out of the worktree, to {change.target!r}")
         if is_winding(change.target):
             return _deny("link-winding", f"the link steps up after stepping into something, {change.target!r}")
         below = stands_for_protected(change.path)
         if below or self.reached.below(change.path):
             return _deny("link-stands-for", f"what it leads to would be reached as {below or 'a program of git'!r}")
-        guarded = protection(where)
-        if guarded is not None:
-            return _deny("link-protected", f"the link points to a protected path, {where!r}: {guarded.because}")
-        if self.hides(where):
-            return _deny("link-hidden", f"the link points to a path that the policy hides, {where!r}")
+        for where in places:
+            guarded = protection(where)
+            if guarded is not None:
+                return _deny("link-protected", f"the link points to a protected path, {where!r}: {guarded.because}")
+            if self.hides(where):
+                return _deny("link-hidden", f"the link points to a path that the policy hides, {where!r}")
         return self._collides(change)
 
     def _collides(self, change: Change) -> Verdict | None:

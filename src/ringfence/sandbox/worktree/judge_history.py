@@ -114,7 +114,9 @@ class HistoryJudge:
             return Tier.DENY, "gate/hidden", "the policy hides this path from the box"
         target = os.fsdecode(content)
         if one.mode == _LINK and (_leads_out(one.path, target) or is_winding(target)):
-            return Tier.DENY, "gate/link-outside", "the link points out of the worktree"
+            return Tier.DENY, "gate/link-outside", "the link points out of the worktree, or to a protected path"
+        if one.mode == _LINK and self.hides(_where(one.path, target).removeprefix("/root/")):
+            return Tier.DENY, "gate/link-hidden", "the link points to a path that the policy hides"
         if one.mode == _LINK and (stands_for_protected(one.path) or self.reached.below(one.path)):
             return Tier.DENY, "gate/link-stands-for", "what it leads to would be reached under a protected name"
         action = FileAction.DELETE if one.deleted else FileAction.WRITE
@@ -142,8 +144,13 @@ def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
+def _where(path: str, target: str) -> str:
+    """Where a link leads by its words alone, with the worktree at ``/root``."""
+    return os.path.normpath(os.path.join("/", "root", os.path.dirname(path), target))
+
+
 def _leads_out(path: str, target: str) -> bool:
-    where = os.path.normpath(os.path.join("/", "root", os.path.dirname(path), target))
+    where = _where(path, target)
     return (
         target.startswith("/")
         or not (where + "/").startswith("/root/")

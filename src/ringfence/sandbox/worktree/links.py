@@ -1,45 +1,55 @@
 """Where a symbolic link that a mission left would lead once it lies in the real tree, without following it.
 
-Every component is looked up in the mission's layer first, then in the real tree, so a chain of links is seen as it
-would be after the commit. A step out of the tree, even one that comes back, counts as leading out.
+Every component is looked up in the mission's layer and in the real tree, and where the two differ both count: what the
+layer has there may be held or refused, so a link may come to lie beside the one or the other. A step out of the tree,
+even one that comes back, counts as leading out.
 """
 
 import os
 import stat
-from collections import deque
 
 from ringfence.sandbox.worktree import kernel
 
 MAX_LINKS = 40
+MAX_WAYS = 64
 
 
-def leads_to(upper: int, lower: int, root: str, path: str, target: str) -> str | None:
-    """The path below the root that the link at ``path`` means, or None when it leads out, loops, or cannot be told."""
-    pending = deque(_steps(target, root) or ())
-    if not pending and target.startswith("/"):
+def leads_to(upper: int, lower: int, root: str, path: str, target: str) -> tuple[str, ...] | None:
+    """The paths below the root that the link at ``path`` may come to mean.
+
+    None when one of them leads out or loops, or when it cannot be told.
+    """
+    begin = [] if target.startswith("/") else path.split("/")[:-1]
+    steps = _steps(target, root)
+    if steps is None:
         return None
-    where = [] if target.startswith("/") else path.split("/")[:-1]
-    seen = 0
-    while pending:
-        step = pending.popleft()
-        if step == "..":
-            if not where:
-                return None
-            where.pop()
-            continue
-        here = "/".join([*where, step])
-        inner = _read_link(upper, lower, here)
-        if inner is None:
-            where.append(step)
-            continue
-        seen += 1
-        steps = _steps(inner, root)
-        if seen > MAX_LINKS or steps is None:
+    found = set()
+    ways = [(steps, begin, 0)]
+    tried = 0
+    while ways:
+        pending, where, seen = ways.pop()
+        tried += 1
+        if tried > MAX_WAYS or seen > MAX_LINKS:
             return None
-        if inner.startswith("/"):
-            where = []
-        pending.extendleft(reversed(steps))
-    return "/".join(where) or "."
+        while pending:
+            step, pending = pending[0], pending[1:]
+            if step == "..":
+                if not where:
+                    return None
+                where = where[:-1]
+                continue
+            links = _read_links(upper, lower, "/".join([*where, step]))
+            for inner in sorted(link for link in links if link is not None):
+                more = _steps(inner, root)
+                if more is None:
+                    return None
+                ways.append((more + pending, [] if inner.startswith("/") else where, seen + 1))
+            if None not in links:
+                break
+            where = [*where, step]
+        else:
+            found.add("/".join(where) or ".")
+    return tuple(sorted(found))
 
 
 def is_winding(target: str) -> bool:
@@ -63,8 +73,9 @@ def _steps(target: str, root: str) -> list[str] | None:
     return [part for part in target.split("/") if part not in {"", "."}]
 
 
-def _read_link(upper: int, lower: int, path: str) -> str | None:
-    """The target of a link at ``path`` in the merged view; None for anything else, or nothing."""
+def _read_links(upper: int, lower: int, path: str) -> set[str | None]:
+    """What stands at ``path`` in the layer and in the real tree: a link's target, or None for anything else or nothing."""
+    found: set[str | None] = set()
     for fd in (upper, lower):
         try:
             link = kernel.open_beneath(fd, path, os.O_PATH | os.O_NOFOLLOW)
@@ -72,7 +83,7 @@ def _read_link(upper: int, lower: int, path: str) -> str | None:
             continue
         try:
             info = os.fstat(link)
-            return os.readlink("", dir_fd=link) if stat.S_ISLNK(info.st_mode) else None
+            found.add(os.readlink("", dir_fd=link) if stat.S_ISLNK(info.st_mode) else None)
         finally:
             os.close(link)
-    return None
+    return found or {None}
