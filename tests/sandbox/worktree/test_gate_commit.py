@@ -6,6 +6,7 @@ import stat
 
 import pytest
 
+from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 
 pytestmark = pytest.mark.needs_userns
@@ -282,3 +283,30 @@ def test_ignored_paths_stay_in_the_layer_whatever_the_index_and_the_names_in_it(
     assert [item.path for item in report.committed] == ["src/kept.pyc"]
     assert not os.path.exists(f"{bench.root}/node_modules")
     assert bench.box("cat node_modules/m src/new.pyc") == "m\nc\n"
+
+
+@pytest.mark.parametrize("path", ["..", "../..", "src/../..", "/", "/etc/passwd"])
+def test_a_path_outside_of_the_worktree_names_no_change(bench, path):
+    bench.box("echo 1 > a.txt")
+    bench.commit()
+    bench.box("echo 2 > a.txt")
+    before = sorted(os.listdir(os.path.dirname(bench.layer.upper)))
+    for act in (
+        lambda: bench.tree.discard(bench.layer, [path]),
+        lambda: bench.commit(only=[path]),
+        lambda: bench.commit(approved=[path]),
+    ):
+        with pytest.raises(RingfenceError) as refused:
+            act()
+        assert refused.value.code == "path-outside-worktree"
+    assert sorted(os.listdir(os.path.dirname(bench.layer.upper))) == before
+    assert bench.box("cat a.txt") == "2\n"
+
+
+def test_paths_may_be_named_in_any_spelling(bench):
+    bench.box("echo 1 > a.txt; echo 1 > src/b.py; echo 1 > src/deep/c.py; echo 1 > run.sh")
+    assert [item.path for item in bench.commit(only=["./a.txt"]).committed] == ["a.txt"]
+    assert [item.path for item in bench.commit(only=[f"{bench.root}/src//deep/"]).committed] == ["src/deep/c.py"]
+    assert bench.tree.discard(bench.layer, ["src/./"]) == ("src", "src/b.py")
+    assert bench.tree.discard(bench.layer, ["."]) == ("run.sh",)
+    assert bench.tree.changes(bench.layer) == ()

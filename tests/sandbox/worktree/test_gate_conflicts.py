@@ -254,3 +254,25 @@ def test_a_failed_sync_is_a_fault_and_the_tree_is_given_back(bench, monkeypatch)
     assert journal.journals(os.path.dirname(bench.layer.upper))[0].has("undone")
     assert bench.commit().clean
     assert bench.read("a.txt") == "agent\n"
+
+
+def test_an_empty_folder_that_a_person_made_in_a_folder_the_mission_removed_stays(bench):
+    bench.box("rm -rf src")
+    os.makedirs(f"{bench.root}/src/mine/deep")
+    report = bench.commit()
+    assert {item.path for item in report.conflicts} == {"src/mine/deep"}
+    assert os.path.isdir(f"{bench.root}/src/mine/deep")
+    assert not os.path.exists(f"{bench.root}/src/b.py")
+    assert bench.box("find src") == "src\nsrc/mine\nsrc/mine/deep\n"
+
+
+def test_an_edit_of_the_same_size_and_time_is_not_undone(bench):
+    bench.box("echo 2 > a.txt; ln -sfn src/b.py l; echo 3 > run.sh")
+    bench.commit()
+    info = os.stat(f"{bench.root}/a.txt")
+    bench.write("a.txt", "P\n")
+    os.utime(f"{bench.root}/a.txt", ns=(info.st_atime_ns, info.st_mtime_ns))
+    report = bench.tree.undo(bench.mission)
+    assert report.conflicts == ("a.txt",)
+    assert set(report.restored) == {"l", "run.sh"}
+    assert bench.read("a.txt") == "P\n"

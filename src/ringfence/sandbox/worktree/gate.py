@@ -122,7 +122,8 @@ class Gate:
             if _follows(change) or (change.node is Node.DIRECTORY and change.kind is ChangeKind.MODE):
                 continue
             now = journal.source_identity(self.lower, change.path)
-            if self.state.changed_since(change.path, now):
+            empty = change.kind is ChangeKind.DELETED and change.node is Node.DIRECTORY  # else what is in it tells
+            if self.state.changed_since(change.path, now) or (empty and now is not None and now.ctime_ns > mark):
                 self._conflicts[change.path] = _CONFLICT
             elif change.kind is not ChangeKind.ADDED and self._moved(change.path.rpartition("/")[0], mark, folders):
                 self._conflicts[change.path] = "someone else moved its folder since the mission could have read it"

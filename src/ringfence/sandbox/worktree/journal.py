@@ -7,6 +7,7 @@ back; with ``done`` it stands and only the layer's cleaning is repeated.
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -143,7 +144,7 @@ class Journal:
                 return _chmod_back(fd, name, step, now)
             if same(now, before):
                 return None
-            ours = same(now, None if step.verb == "remove" else after)
+            ours = same(now, None if step.verb == "remove" else after) and _holds(fd, name, step.content)
             if not ours:
                 return False
             if before is None:
@@ -260,6 +261,18 @@ def same(now: Identity | None, before: Identity | None) -> bool:
     if now is None or before is None:
         return now is before
     return (now.size, now.mtime_ns, now.mode) == (before.size, before.mtime_ns, before.mode)
+
+
+def _holds(fd: int, name: str, content: str) -> bool:
+    """Whether what stands there has this content; its size and time alone can be given back to another one."""
+    if not content:
+        return True
+    info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    if stat.S_ISLNK(info.st_mode):
+        return hashlib.sha256(os.fsencode(os.readlink(name, dir_fd=fd))).hexdigest() == content
+    file = kernel.open_beneath(fd, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() == content
 
 
 def _remove_made(fd: int, name: str, now: Identity | None) -> bool | None:

@@ -25,6 +25,8 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: Packed | None = None
     source: Packed | None = None
     """The layer's entry that this step takes over; removed from the layer afterwards only while it is still that."""
+    content: str = ""
+    """SHA-256 of what a ``put`` leaves: a file's bytes or a link's target."""
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

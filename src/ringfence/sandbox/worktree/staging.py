@@ -107,6 +107,7 @@ class Stage:
                 before_owner=owner,
                 after=after,
                 source=entry,
+                content=content,
             )
         )
         self.changes[number] = change

@@ -206,8 +206,8 @@ class Worktree:
             )
             report = gate.commit(
                 changes,
-                only=None if only is None else frozenset(only),
-                approved=frozenset(approved),
+                only=None if only is None else self._named(only),
+                approved=self._named(approved),
                 now=now,
             )
             if changes or not last:
@@ -239,7 +239,7 @@ class Worktree:
         del now  # the ledger's business; kept so that both halves of a commit are called alike
         if self.repository is None:
             return HistoryReport()
-        with self.lock(), self._git(layer, decider, frozenset(approved)) as taking:
+        with self.lock(), self._git(layer, decider, self._named(approved)) as taking:
             layers.assert_not_mounted(layer.upper)
             recover_index(self.repository.directory)
             try:
@@ -249,13 +249,13 @@ class Worktree:
 
     def discard(self, layer: Layer, paths: Iterable[str] | None = None) -> tuple[str, ...]:
         """Drop changes from the layer: the named paths and what lies below them, or all but the ignored ones."""
+        dropped = sorted(self._named(paths or ()))
         with self.lock(), self._opened(layer) as (upper, lower):
             layers.assert_not_mounted(layer.upper)
             found = tuple(self._changes(layer, upper, lower))
-            if paths is None:
+            if paths is None or "." in dropped:
                 self._drop_all(layer, found)
                 return tuple(c.path for c in found if not c.ignored and not c.internal)
-            dropped = [os.path.normpath(path) for path in paths]
             for path in dropped:
                 layers.expose(upper, lower, path)
             layers.prune(upper, lower, dropped)
@@ -432,6 +432,21 @@ class Worktree:
             with self._git(layer) as taking:
                 found += [c for c in git_changes(taking.side) if not c.internal]
         return found
+
+    def _named(self, paths: Iterable[str]) -> frozenset[str]:
+        """Paths as a person names them, relative to the root. Raises RingfenceError for one that lies elsewhere."""
+        found = set()
+        for path in paths:
+            clean = os.path.relpath(path, self.root) if path.startswith("/") else os.path.normpath(path)
+            if clean == ".." or clean.startswith("../"):
+                raise RingfenceError(
+                    "path-outside-worktree",
+                    f"{path!r} does not lie in the worktree, so no change of a mission is meant",
+                    where=repr(self.root),
+                    remedy="name paths below the repository's root, as ringfence mission diff shows them",
+                )
+            found.add(clean)
+        return frozenset(found)
 
     def _walk(self) -> Walk:
         index, exclude = b"", b""
