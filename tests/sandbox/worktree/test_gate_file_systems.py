@@ -59,6 +59,46 @@ def test_a_full_disk_changes_nothing_and_loses_nothing(tmp_path):
     assert done.stdout.splitlines() == ["gate-no-room", "['old'] old", "5", "['old', 'one'] new"], done.stderr
 
 
+NO_ROOM = r"""
+tree = Worktree.open("repo", "state")
+layer = tree.layer("m-1")
+with open(layer.upper + "/old", "w") as stream:
+    stream.write("new\n")
+with open("state/fill", "wb", buffering=0) as stream:
+    try:
+        while True:
+            stream.write(b"x" * 4096)
+    except OSError:
+        pass
+for act in (lambda: tree.commit(layer, Yes(), now=1), lambda: tree.layer("m-2")):
+    try:
+        act()
+    except RingfenceError as error:
+        print(error.code)
+print(open("repo/old").read().strip())
+os.unlink("state/fill")
+print(sorted(i.path for i in tree.commit(layer, Yes(), now=1).committed), open("repo/old").read().strip())
+"""
+
+
+def test_a_full_disk_under_the_state_folder_is_told_and_loses_nothing(tmp_path):
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "old").write_text("old\n")
+    (tmp_path / "state").mkdir()
+    setup = 'mount -t tmpfs -o size=256k t state && exec "$PY" -c "$SCRIPT"'
+    script = SCRIPT.partition("tree = ")[0] + NO_ROOM
+    done = subprocess.run(
+        ["unshare", "-Urm", "bash", "-c", setup],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PY": sys.executable, "SCRIPT": script, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["gate-no-room", "gate-no-room", "old", "['old'] new"], done.stderr
+
+
 @pytest.fixture
 def elsewhere(make_bench):
     """The repository on /dev/shm, the state where tests keep theirs."""

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -248,3 +249,49 @@ def test_more_changes_than_anybody_looks_at_are_refused_in_one_line(bench, monke
     monkeypatch.undo()
     assert Walk().limit == 100_000
     assert len(bench.commit().committed) == 20
+
+
+def test_folders_that_the_box_closed_to_everybody_can_be_gated_discarded_and_ended(bench):
+    bench.box(
+        "echo 2 > a.txt; echo 2 > src/b.py; echo 1 > src/deep/x; chmod 000 src/deep src; mkdir n; echo 1 > n/x; chmod 000 n .",
+        check=False,
+    )
+    report = bench.commit()
+    assert "a.txt" in [item.path for item in report.committed]
+    bench.tree.discard(bench.layer, ["src/deep/x"])
+    assert "src/deep/x" not in [change.path for change in bench.tree.changes(bench.layer)]
+    bench.tree.discard(bench.layer)
+    assert bench.tree.changes(bench.layer) == ()
+    assert "a.txt" in bench.box("ls")
+    bench.tree.end(bench.layer)
+
+
+def test_a_folder_of_the_real_tree_that_is_closed_is_named_and_the_rest_applied(bench):
+    os.mkdir(f"{bench.root}/closed", 0o000)
+    bench.box("chmod 755 closed; echo 1 > closed/x; echo 2 > a.txt")
+    report = bench.commit()
+    assert "a.txt" in [item.path for item in report.committed]
+    root = os.geteuid() == 0  # nothing is closed to root
+    assert [(item.path, item.rule) for item in report.refused] == ([] if root else [("closed", "gate/unexplained")])
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount where the gate sees it")
+@pytest.mark.parametrize("place", ["data", "src"])
+def test_a_folder_that_something_is_mounted_on_is_named_and_the_rest_applied(bench, place):
+    os.makedirs(f"{bench.root}/{place}", exist_ok=True)
+    bench.box(f"echo 1 > {place}/x; echo 2 > a.txt")
+    layer = bench.layer
+    subprocess.run(["mount", "-t", "tmpfs", "ours", f"{bench.root}/{place}"], check=True, timeout=60)
+    try:
+        bench.write(f"{place}/theirs", "t\n")
+        report = bench.commit()
+        assert [item.path for item in report.committed] == ["a.txt"]
+        assert [item.path for item in report.refused] == [place]
+        assert "mounted here" in report.refused[0].reason
+        assert os.listdir(f"{bench.root}/{place}") == ["theirs"]
+        assert place in bench.tree.diff(layer)
+        bench.tree.discard(layer, [f"{place}/x"])
+        bench.tree.end(layer)
+    finally:
+        subprocess.run(["umount", f"{bench.root}/{place}"], check=True, timeout=60)

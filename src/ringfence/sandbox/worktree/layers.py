@@ -41,6 +41,7 @@ def make_like(path: str, like: str) -> None:
 def mend(folder: str, root: str) -> None:
     """Finish a ``carry_on`` that a crash cut short, so that no ignored path is lost: what was moved out comes back."""
     upper, fresh = f"{folder}/upper", f"{folder}/{_FRESH}"
+    _open_to_us(upper)
     if not os.path.isdir(fresh):
         return
     if os.path.isdir(upper):
@@ -109,9 +110,10 @@ def expose(upper: int, lower: int, path: str) -> None:
                 _unlink(here, part)
                 if not _whiteout_children(here, below, part):
                     return
+                info = os.stat(part, dir_fd=here, follow_symlinks=False)
             elif not stat.S_ISDIR(info.st_mode):
                 return
-            here, below = _step(here, kernel.open_directory(here, part)), _step_below(below, part)
+            here, below = _step(here, _enter(here, part, info)), _step_below(below, part)
         _open_up(here, below, parts[-1])
         _remove_entry(here, parts[-1])
     finally:
@@ -332,9 +334,24 @@ def _directory(fd: int, path: str) -> int | None:
     try:
         return kernel.open_directory(fd, path)
     except OSError as error:
-        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV}:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES}:
             return None
         raise
+
+
+def _open_to_us(upper: str) -> None:
+    """A box may take everybody's rights to the worktree's root, its own too: the layer stays ours to read and to remove."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.lstat(upper).st_mode)
+        if os.geteuid() and mode & 0o700 != 0o700:
+            os.chmod(upper, mode | 0o700)
+
+
+def _enter(fd: int, name: str, info: os.stat_result) -> int:
+    """A folder of the layer; one that the box closed to everybody is open to its owner from now on."""
+    if os.geteuid() and stat.S_IMODE(info.st_mode) & 0o700 != 0o700:
+        os.chmod(name, stat.S_IMODE(info.st_mode) | 0o700, dir_fd=fd)
+    return kernel.open_directory(fd, name)
 
 
 def _step(old: int, new: int) -> int:

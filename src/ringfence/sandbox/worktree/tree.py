@@ -4,6 +4,7 @@ This is what the supervisor calls. Nothing here decides: the policy is asked thr
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -87,9 +88,24 @@ class Worktree:
         tree._lock = RepositoryLock(f"{state_real}/locks/{tree.key}.lock", timeout=timeout)
         return tree
 
-    def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Hold the repository: mounts, commits and host-side file tools take turns. Re-entrant for one thread."""
-        return self._lock.held()
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the repository: mounts, commits and host-side file tools take turns. Re-entrant for one thread.
+
+        A disk that is full becomes a RingfenceError: a commit that was under way is finished or taken back at the next one.
+        """
+        with self._lock.held():
+            try:
+                yield
+            except OSError as error:
+                if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                    raise
+                raise RingfenceError(
+                    "gate-no-room",
+                    f"there was no room for the fence's own files: {error.strerror}; what the mission changed is in its layer",
+                    where=repr(error.filename or self._state),
+                    remedy="free some space on the file systems of the repository and of the home, then try again",
+                ) from error
 
     def layer(self, mission: MissionId) -> Layer:
         """The mission's layer, made if need be, ready to be mounted now: what others change from here on is a conflict."""

@@ -4,6 +4,7 @@ The upper directory was written by an agent. It is read with openat2 beneath its
 another mount or a path; the box must be dead or frozen. Hidden files' masks are never in an upper directory.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -117,10 +118,6 @@ class Walk:
     def _subfolder(self, spot: _Spot) -> Iterator[Change]:
         path, name, info, under = spot.path, spot.name, spot.info, spot.under
         merged = under is not None and stat.S_ISDIR(under.st_mode)
-        if under is not None and not merged:
-            yield _change(path, info, under)
-        else:
-            yield _change(path, info, under, implied=under is None and _has_entries(spot.upper, name))
         try:
             fd = kernel.open_directory(spot.upper, name)
         except OSError as error:
@@ -128,7 +125,12 @@ class Walk:
             return
         below = None
         try:
-            below = kernel.open_directory(spot.lower, name) if merged and spot.lower is not None else None
+            try:
+                below = kernel.open_directory(spot.lower, name) if merged and spot.lower is not None else None
+            except OSError as error:
+                yield _change(path, info, under, fault=_closed(error))
+                return
+            yield _change(path, info, under, implied=under is None and _has_entries(spot.upper, name))
             if path == ".git" and (spot.sealed or "opaque" in _marks(fd)):
                 yield _change(path, info, under, fault="the repository itself was replaced or moved in the box")
                 return
@@ -167,8 +169,8 @@ class Walk:
         if directory and lower is not None and not is_git_name(name):
             try:
                 fd = kernel.open_directory(lower, name)
-            except OSError:
-                yield _deleted(path, under, fault="another file system is mounted here")
+            except OSError as error:
+                yield _deleted(path, under, fault=_closed(error))
                 return
             try:
                 inner = self._inner(rules, path, None, fd)
@@ -251,6 +253,13 @@ def _deleted(
         implied=implied,
         fault=fault,
     )
+
+
+def _closed(error: OSError) -> str:
+    """Why nothing can be said of a folder of the real tree."""
+    if error.errno == errno.EXDEV:
+        return "another file system is mounted here, which no box sees; unmount it, or begin the mission in it"
+    return f"the folder in the real tree cannot be read: {error.strerror}"
 
 
 def _marks(fd: int) -> set[str]:
