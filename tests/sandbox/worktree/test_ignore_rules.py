@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ringfence.sandbox.worktree.ignore import MAX_BYTES, is_ignored, parse
+from ringfence.sandbox.worktree.ignore import MAX_BYTES, _Together, is_ignored, parse
 from ringfence.sandbox.worktree.tracked import Tracked
 
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -162,3 +162,14 @@ def test_an_index_counts_as_split_by_its_extension_not_by_a_files_name(tmp_path)
     assert split.covers(b"c", directory=False)
     assert not split.covers(b"a", directory=False)
     assert not split.covers(b"b", directory=False)
+
+
+def test_the_time_does_not_grow_with_the_number_of_patterns(monkeypatch):
+    asked = []
+    real = _Together.matching
+    monkeypatch.setattr(_Together, "matching", lambda self, text: asked.append(text) or real(self, text))
+    rules = parse(b"".join(b"x%d*y%d?[ab]z\n/a/%d*\n!k%d*\n" % (n, n, n, n) for n in range(1000)))
+    assert is_ignored([rules], b"a/7more", directory=False)
+    assert is_ignored([rules], b"b/x9--y9-az", directory=False)
+    assert not is_ignored([rules], b"b/k5", directory=False)
+    assert len(asked) == 6

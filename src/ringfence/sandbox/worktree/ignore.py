@@ -5,7 +5,6 @@ Patterns are matched in linear time: an agent may write a ``.gitignore`` made to
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import re2
 
@@ -22,11 +21,27 @@ _PLAIN = re2.compile(rb"[^*?\[\\]*", _BYTES)
 class Pattern:
     """One line of an ignore file."""
 
-    expression: Any
+    expression: bytes
     negative: bool
     directories: bool
     whole: bool
     """Matched against the path from the ignore file's folder; else against the last component."""
+
+
+class _Together:
+    """Expressions matched all at once: the time does not grow with their number, which an agent chooses."""
+
+    def __init__(self, expressions: Sequence[tuple[int, bytes]]) -> None:
+        self._numbers = [number for number, _ in expressions]
+        self._set = re2.Set.FullMatchSet(_BYTES)
+        for _, expression in expressions:
+            self._set.Add(expression)
+        if expressions:
+            self._set.Compile()
+
+    def matching(self, text: bytes) -> list[int]:
+        """The numbers of the expressions that match the whole text; none where that would take too much memory."""
+        return [self._numbers[at] for at in self._set.Match(text) or ()] if self._numbers else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +52,16 @@ class Rules:
     patterns: tuple[Pattern, ...] = field(default=())
     everything: bool = False
     """The folder itself is ignored: so is all in it, and no deeper file can take that back."""
+    names: "_Together" = field(default_factory=lambda: _Together(()), compare=False)
+    """The patterns that are matched against the last component."""
+    paths: "_Together" = field(default_factory=lambda: _Together(()), compare=False)
+    """The patterns that are matched against the path from the ignore file's folder."""
+
+    def last(self, below: bytes, *, directory: bool) -> Pattern | None:
+        """The last line that matches a path below the ignore file's folder."""
+        found = [*self.names.matching(below.rpartition(b"/")[2]), *self.paths.matching(below)]
+        fit = [at for at in found if directory or not self.patterns[at].directories]
+        return self.patterns[max(fit)] if fit else None
 
 
 def parse(text: bytes, prefix: str = "") -> Rules:
@@ -45,21 +70,22 @@ def parse(text: bytes, prefix: str = "") -> Rules:
         return Rules(prefix=prefix)
     lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:MAX_PATTERNS]
     found = (_pattern(line.removesuffix(b"\r")) for line in lines)
-    return Rules(prefix=prefix, patterns=tuple(p for p in found if p is not None))
+    patterns = tuple(p for p in found if p is not None)
+    names, paths = (
+        _Together([(at, p.expression) for at, p in enumerate(patterns) if p.whole is whole]) for whole in (False, True)
+    )
+    return Rules(prefix=prefix, patterns=patterns, names=names, paths=paths)
 
 
 def is_ignored(stack: Sequence[Rules], path: bytes, *, directory: bool) -> bool:
     """Whether ``path`` is ignored, its parents being not. The deepest file and its last matching line decide."""
-    name = path.rpartition(b"/")[2]
     if any(rules.everything for rules in stack):
         return True
     for rules in reversed(stack):
         below = path[len(rules.prefix.encode("utf-8", "surrogateescape")) :]
-        for pattern in reversed(rules.patterns):
-            if pattern.directories and not directory:
-                continue
-            if pattern.expression.fullmatch(below if pattern.whole else name):
-                return not pattern.negative
+        pattern = rules.last(below, directory=directory)
+        if pattern is not None:
+            return not pattern.negative
     return False
 
 
@@ -77,10 +103,12 @@ def _pattern(line: bytes) -> Pattern | None:
     body = body.removeprefix(b"/")
     if not body:
         return None
+    expression = _translate(body)
     try:
-        return Pattern(re2.compile(_translate(body), _BYTES), negative, directories, whole)
+        re2.compile(expression, _BYTES)
     except re2.error:
         return None
+    return Pattern(expression, negative, directories, whole)
 
 
 def _translate(glob: bytes) -> bytes:
