@@ -41,7 +41,8 @@ def make_like(path: str, like: str) -> None:
 def mend(folder: str, root: str) -> None:
     """Finish a ``carry_on`` that a crash cut short, so that no ignored path is lost: what was moved out comes back."""
     upper, fresh = f"{folder}/upper", f"{folder}/{_FRESH}"
-    _open_to_us(upper)
+    for own in (upper, f"{folder}/git-upper"):
+        _open_to_us(own)
     if not os.path.isdir(fresh):
         return
     if os.path.isdir(upper):

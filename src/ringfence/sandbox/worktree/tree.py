@@ -14,22 +14,20 @@ from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.ports import Decider
 from ringfence.sandbox.worktree import diff as differ
-from ringfence.sandbox.worktree import history, journal, kernel, layers, removal, state
+from ringfence.sandbox.worktree import journal, kernel, layers, removal, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
-from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
-from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
+from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
-from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.lock import RepositoryLock
 from ringfence.sandbox.worktree.movable import copy_up
-from ringfence.sandbox.worktree.opening import opened, opened_taking, read_small
-from ringfence.sandbox.worktree.reached import NOTHING, Reached, list_tracked, look
-from ringfence.sandbox.worktree.refs import Unreadable, real_refs
+from ringfence.sandbox.worktree.opening import opened, read_small
+from ringfence.sandbox.worktree.reached import NOTHING, list_tracked, look
 from ringfence.sandbox.worktree.repository import Repository, find_repository
 from ringfence.sandbox.worktree.staged_index import recover_index
+from ringfence.sandbox.worktree.takeover import MAX_INDEX, Takeover
 from ringfence.sandbox.worktree.tracked import Tracked
 from ringfence.sandbox.worktree.walk import Walk
 
@@ -57,6 +55,7 @@ class Worktree:
         self._state = state_dir
         self._hides = hides
         self._explicit = explicit
+        self._git = Takeover(root=root, repository=repository, hides=hides, record=self._record)
         place = repository.common if repository else root
         info = os.stat(place)
         self.key = hashlib.sha256(f"{info.st_dev}:{info.st_ino}:{kernel.birth(place)}".encode()).hexdigest()[:24]
@@ -112,13 +111,13 @@ class Worktree:
         folder = self._folder(mission)
         with self.lock():
             layers.make_upper(folder, self.root, self._carried)
-            self._make_beside(folder)
+            self._git.make_beside(folder)
             info = os.stat(self.root)
             record = state.load(folder) or state.LayerState(
                 root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino
             )
             self._same_root(record, folder)
-            self._drop_stale_index(record, folder)
+            self._git.drop_stale_index(record, folder)
             record.stamp()
             state.store(folder, record)
         return self._layer(folder)
@@ -149,19 +148,18 @@ class Worktree:
         with self.lock():
             self._record(folder)
             layers.make_upper(folder, self.root, f"{folder}/none")
-            self._make_beside(folder)
+            self._git.make_beside(folder)
         return self._layer(folder)
 
     def _layer(self, folder: str) -> Layer:
         info = os.stat(self.root)
-        beside = () if self.repository is None or self.repository.inside else (beside_layer(folder, self.repository),)
         return Layer(
             lower=self.root,
             upper=f"{folder}/upper",
             work=f"{folder}/work",
             target=self.root,
             owner=(info.st_uid, info.st_gid),
-            beside=beside,
+            beside=self._git.beside(folder),
         )
 
     def changes(self, layer: Layer) -> tuple[Change, ...]:
@@ -206,7 +204,9 @@ class Worktree:
                 decider=decider,
                 hides=self._hides,
                 max_file=self.max_file,
-                reached=self._reached(walk.tracked.raw) if any(not c.ignored for c in changes) else NOTHING,
+                reached=look(self.root, self.repository, walk.tracked.raw)
+                if any(not c.ignored for c in changes)
+                else NOTHING,
             )
             gate = Gate(
                 upper=upper,
@@ -232,17 +232,8 @@ class Worktree:
 
     def bundle_request(self, layer: Layer) -> BundleRequest | None:
         """The command to run in a box over this layer before ``take_history``, or None when no ref moved in it."""
-        if self.repository is None:
-            return None
-        with self.lock(), self._git(layer) as taking:
-            if not history.pending(git_changes(taking.side)):
-                return None
-            try:
-                real = real_refs(taking.common, taking.directory)
-            except Unreadable:
-                return None  # take_history says why
-        git = f"{self.root}/.git" if self.repository.inside else self.repository.common
-        return bundle_request(self.root, git, real)
+        with self.lock():
+            return self._git.request(layer)
 
     def take_history(
         self, layer: Layer, decider: Decider, *, now: Micros, approved: Iterable[str] = ()
@@ -253,15 +244,8 @@ class Worktree:
         run only so that no configuration or hook can run anything.
         """
         del now  # the ledger's business; kept so that both halves of a commit are called alike
-        if self.repository is None:
-            return HistoryReport()
-        with self.lock(), self._git(layer, decider, self._named(approved)) as taking:
-            layers.assert_not_mounted(layer.upper)
-            recover_index(self.repository.directory)
-            try:
-                return taking.take(git_changes(taking.side))
-            finally:
-                state.store(os.path.dirname(layer.upper), taking.record)
+        with self.lock():
+            return self._git.take(layer, decider, self._named(approved))
 
     def discard(self, layer: Layer, paths: Iterable[str] | None = None) -> tuple[str, ...]:
         """Drop changes from the layer: the named paths and what lies below them, or all but the ignored ones."""
@@ -275,10 +259,7 @@ class Worktree:
             for path in dropped:
                 layers.expose(upper, lower, path)
             layers.prune(upper, lower, dropped)
-            if layer.beside:
-                with self._git(layer) as taking:
-                    for path in (taking.side.physical(p) for p in dropped if p.startswith(".git/")):
-                        layers.expose(taking.side.upper, taking.side.lower, path)
+            self._git.discard_beside(layer, dropped)
             return tuple(c.path for c in found if any(c.path == p or c.path.startswith(p + "/") for p in dropped))
 
     def end(self, layer: Layer) -> None:
@@ -336,7 +317,7 @@ class Worktree:
             for name in sorted(os.listdir(f"{self._state}/missions")):
                 folder = f"{self._state}/missions/{name}"
                 if self._belongs(folder):
-                    told += self._recover_history(folder)
+                    told += self._git.recover(folder, self._layer(folder))
                     told += recover(folder, f"{folder}/upper", lower, self._stage(folder))
         return tuple(told)
 
@@ -376,29 +357,6 @@ class Worktree:
                     return True
         return False
 
-    def _recover_history(self, folder: str) -> list[str]:
-        record = state.load(folder)
-        if record is None or record.index_owed is None or not os.path.isdir(f"{folder}/upper"):
-            return []
-        with self._git(self._layer(folder)) as taking:
-            taking.finish()
-            state.store(folder, taking.record)
-        return [f"the index of {self.root!r} follows the commit that HEAD had moved to"]
-
-    def _drop_stale_index(self, record: state.LayerState, folder: str) -> None:
-        """An index that the layer kept would undo what a person committed since: theirs counts."""
-        if record.index is None or self.repository is None or not self.repository.inside:
-            return
-        try:
-            now = state.pack(state.identity_of(os.lstat(self.repository.index)))
-        except FileNotFoundError:
-            now = None
-        if now == record.index or not os.path.lexists(f"{folder}/upper/.git/index"):
-            return
-        with opened(self.root) as lower, opened(f"{folder}/upper") as upper:
-            layers.expose(upper, lower, ".git/index")
-        record.index = None
-
     def _record(self, folder: str) -> state.LayerState:
         record = state.load(folder)
         if record is None:
@@ -421,16 +379,11 @@ class Worktree:
                 remedy=f"the mission's changes are kept in {folder}/upper; put the folder back, or discard the mission",
             )
 
-    def _make_beside(self, folder: str) -> None:
-        if self.repository is not None and not self.repository.inside:
-            for name in ("git-upper", "git-work"):
-                layers.make_like(f"{folder}/{name}", self.repository.common)
-
     def _drop_all(self, layer: Layer, found: tuple[Change, ...]) -> None:
         folder = os.path.dirname(layer.upper)
         layers.carry_on(folder, self.root, self._ignored(layer, found), self._bin)
         removal.set_out(f"{folder}/git-upper", self._bin)
-        self._make_beside(folder)
+        self._git.make_beside(folder)
         record = state.load(folder)
         if record is not None:
             record.bases, record.refs, record.files.gated, record.git.gated = {}, {}, True, True
@@ -444,10 +397,7 @@ class Worktree:
     def _changes(self, layer: Layer, upper: int, lower: int, *, walk: Walk | None = None) -> list[Change]:
         """What the worktree's layer changed, and what a git directory beside it holds that is not git's bookkeeping."""
         found = list((walk or self._walk()).changes(upper, lower))
-        if layer.beside:
-            with self._git(layer) as taking:
-                found += [c for c in git_changes(taking.side) if not c.internal]
-        return found
+        return found + self._git.changes_beside(layer)
 
     def _named(self, paths: Iterable[str]) -> frozenset[str]:
         """Paths as a person names them, relative to the root. Raises RingfenceError for one that lies elsewhere."""
@@ -467,7 +417,7 @@ class Worktree:
     def _walk(self) -> Walk:
         index, exclude = b"", b""
         if self.repository is not None:
-            index = read_small(self.repository.index, 1 << 28)
+            index = read_small(self.repository.index, MAX_INDEX)
             exclude = read_small(self.repository.exclude, MAX_BYTES)
         rules: Rules = parse(exclude)
         tracked = Tracked(index)
@@ -475,20 +425,6 @@ class Worktree:
             with contextlib.suppress(RingfenceError):  # then everything counts as tracked
                 tracked = Tracked(index, list_tracked(self.repository))
         return Walk(tracked=tracked, exclude=rules, explicit=self._explicit)
-
-    def _reached(self, index: bytes) -> Reached:
-        return look(self.root, self.repository, index)
-
-    def _git(
-        self, layer: Layer, decider: Decider | None = None, approved: frozenset[str] = frozenset()
-    ) -> contextlib.AbstractContextManager[history.Taking]:
-        if self.repository is None:
-            raise RingfenceError("git-directory-broken", "the worktree has no repository", where=repr(self.root))
-        folder = os.path.dirname(layer.upper)
-        layers.mend(folder, self.root)
-        reached = NOTHING if decider is None else self._reached(read_small(self.repository.index, 1 << 28))
-        judge = HistoryJudge(root=self.root, decider=decider, hides=self._hides, approved=approved, reached=reached)
-        return opened_taking(layer, self.repository, self._record(folder), judge)
 
     @contextlib.contextmanager
     def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,122 @@
+"""The git side of one worktree's missions: what they committed is asked for and taken over, their git files kept in order.
+
+``Worktree`` calls this while it holds the repository; nothing here takes the lock. Git's files of a layer lie in the
+layer itself or, where ``.git`` lies elsewhere, in one beside it.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ringfence.model.box import Layer
+from ringfence.model.errors import RingfenceError
+from ringfence.model.ports import Decider
+from ringfence.sandbox.worktree import history, layers, state
+from ringfence.sandbox.worktree.change import Change
+from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
+from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
+from ringfence.sandbox.worktree.judge_history import HistoryJudge
+from ringfence.sandbox.worktree.opening import opened, opened_taking, read_small
+from ringfence.sandbox.worktree.reached import NOTHING, look
+from ringfence.sandbox.worktree.refs import Unreadable, real_refs
+from ringfence.sandbox.worktree.repository import Repository
+from ringfence.sandbox.worktree.staged_index import recover_index
+
+MAX_INDEX = 1 << 28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """The repository of a worktree, if it has one, and how a mission's record is loaded and checked by its folder."""
+
+    root: str
+    repository: Repository | None
+    hides: Callable[[str], bool]
+    record: Callable[[str], state.LayerState]
+
+    def request(self, layer: Layer) -> BundleRequest | None:
+        """The command that bundles what the layer's branches, tags and HEAD have; None when no ref moved in it."""
+        if self.repository is None:
+            return None
+        with self._taking(layer) as taking:
+            if not history.pending(git_changes(taking.side)):
+                return None
+            try:
+                real = real_refs(taking.common, taking.directory)
+            except Unreadable:
+                return None  # ``take`` says why
+        git = f"{self.root}/.git" if self.repository.inside else self.repository.common
+        return bundle_request(self.root, git, real)
+
+    def take(self, layer: Layer, decider: Decider, approved: frozenset[str]) -> HistoryReport:
+        """Take over branches, tags, HEAD and the index; the layer must not be mounted."""
+        if self.repository is None:
+            return HistoryReport()
+        with self._taking(layer, decider, approved) as taking:
+            layers.assert_not_mounted(layer.upper)
+            recover_index(self.repository.directory)
+            try:
+                return taking.take(git_changes(taking.side))
+            finally:
+                state.store(os.path.dirname(layer.upper), taking.record)
+
+    def recover(self, folder: str, layer: Layer) -> list[str]:
+        """After a crash: let the index follow a HEAD that had moved. Gives a line for a person where there was something to do."""
+        record = state.load(folder)
+        if record is None or record.index_owed is None or not os.path.isdir(f"{folder}/upper"):
+            return []
+        with self._taking(layer) as taking:
+            taking.finish()
+            state.store(folder, taking.record)
+        return [f"the index of {self.root!r} follows the commit that HEAD had moved to"]
+
+    def drop_stale_index(self, record: state.LayerState, folder: str) -> None:
+        """An index that the layer kept would undo what a person committed since: theirs counts."""
+        if record.index is None or self.repository is None or not self.repository.inside:
+            return
+        try:
+            now = state.pack(state.identity_of(os.lstat(self.repository.index)))
+        except FileNotFoundError:
+            now = None
+        if now == record.index or not os.path.lexists(f"{folder}/upper/.git/index"):
+            return
+        with opened(self.root) as lower, opened(f"{folder}/upper") as upper:
+            layers.expose(upper, lower, ".git/index")
+        record.index = None
+
+    def make_beside(self, folder: str) -> None:
+        """Make the folders of the layer beside the worktree's, where there is one."""
+        if self.repository is not None and not self.repository.inside:
+            for name in ("git-upper", "git-work"):
+                layers.make_like(f"{folder}/{name}", self.repository.common)
+
+    def beside(self, folder: str) -> tuple[Layer, ...]:
+        """The layer beside the worktree's, if git's directory lies elsewhere."""
+        return () if self.repository is None or self.repository.inside else (beside_layer(folder, self.repository),)
+
+    def changes_beside(self, layer: Layer) -> list[Change]:
+        """What a git directory beside the worktree holds that is not git's bookkeeping."""
+        if not layer.beside:
+            return []
+        with self._taking(layer) as taking:
+            return [c for c in git_changes(taking.side) if not c.internal]
+
+    def discard_beside(self, layer: Layer, paths: Iterable[str]) -> None:
+        """Drop changes of git's files from the layer beside the worktree's."""
+        if layer.beside:
+            with self._taking(layer) as taking:
+                for path in (taking.side.physical(p) for p in paths if p.startswith(".git/")):
+                    layers.expose(taking.side.upper, taking.side.lower, path)
+
+    def _taking(
+        self, layer: Layer, decider: Decider | None = None, approved: frozenset[str] = frozenset()
+    ) -> contextlib.AbstractContextManager[history.Taking]:
+        if self.repository is None:
+            raise RingfenceError("git-directory-broken", "the worktree has no repository", where=repr(self.root))
+        folder = os.path.dirname(layer.upper)
+        layers.mend(folder, self.root)
+        index = b"" if decider is None else read_small(self.repository.index, MAX_INDEX)
+        reached = NOTHING if decider is None else look(self.root, self.repository, index)
+        judge = HistoryJudge(root=self.root, decider=decider, hides=self.hides, approved=approved, reached=reached)
+        return opened_taking(layer, self.repository, self.record(folder), judge)
