@@ -310,3 +310,10 @@ def test_paths_may_be_named_in_any_spelling(bench):
     assert bench.tree.discard(bench.layer, ["src/./"]) == ("src", "src/b.py")
     assert bench.tree.discard(bench.layer, ["."]) == ("run.sh",)
     assert bench.tree.changes(bench.layer) == ()
+
+
+def test_a_folder_made_anew_in_one_made_anew_stays_in_view_while_something_waits(bench):
+    bench.rules.on("a.txt", Tier.ASK)
+    bench.box("echo 0 > a.txt; rm -rf src; mkdir -p src/deep")
+    bench.commit()
+    assert bench.box("find src; cat a.txt") == "src\nsrc/deep\n0\n"

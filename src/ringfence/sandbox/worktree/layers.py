@@ -256,7 +256,7 @@ def _prune_one(up: int, low: int | None, name: str, *, sealed: bool) -> None:
         try:
             below = _directory(low, name) if low is not None else None
             try:
-                hides = (sealed or "opaque" in overlay_attributes(fd)) and below is not None and bool(os.listdir(below))
+                hides = sealed or ("opaque" in overlay_attributes(fd) and below is not None and bool(os.listdir(below)))
             finally:
                 if below is not None:
                     os.close(below)
