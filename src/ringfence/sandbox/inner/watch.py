@@ -42,9 +42,8 @@ ANSWER = struct.Struct("=QqiI")
 TOUCHED = 0x1 | 0x20
 """IN_ACCESS and IN_OPEN."""
 IGNORED = 0x8000
-MANY_KINDS = 1000
-MANY_CHANGES = 250
-"""So many kinds of attempted changes are kept, apart from all else: a flood of them takes no other record's place."""
+MANY_PROGRAMS, MANY_CHANGES, MANY_SPELLINGS, MANY_OTHERS = 1000, 250, 50, 500
+"""So many different records of a sort are kept. Each sort has room of its own: no flood of one takes another's place."""
 ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
 ARCHITECTURE = ARCHES.get(kernel.MACHINE)
@@ -88,11 +87,11 @@ PROTOCOLS = {
 
 
 class Record:
-    """Observations of one box: (kind, detail) with a count; what is beyond the bound is only counted."""
+    """Observations of one box: (kind, detail) with a count; what is beyond the bound of its sort is only counted."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, str], int] = {}
-        self.changes = 0
+        self.kept: dict[str, int] = {}
         self.dropped = 0
 
     def add(self, kind: str, detail: str, count: int = 1) -> bool:
@@ -100,13 +99,29 @@ class Record:
         key = (kind, detail)
         first = key not in self.counts
         if first:
-            change = kind in CHANGE_KINDS
-            if self.changes >= MANY_CHANGES if change else len(self.counts) - self.changes >= MANY_KINDS:
+            sort, room = sort_of(kind, detail)
+            kept = self.kept.get(sort, 0)
+            if kept >= room:
                 self.dropped += count
                 return False
-            self.changes += change
+            self.kept[sort] = kept + 1
         self.counts[key] = self.counts.get(key, 0) + count
         return first
+
+
+def sort_of(kind: str, detail: str) -> tuple[str, int]:
+    """The sort of an observation, and how many different ones of it are kept.
+
+    >>> sort_of("refused-syscall", "unshare 0x10000000")
+    ('unshare', 50)
+    """
+    if kind == "exec":
+        return kind, MANY_PROGRAMS
+    if kind in CHANGE_KINDS:
+        return "change", MANY_CHANGES
+    if kind == "refused-syscall":
+        return detail.partition(" ")[0], MANY_SPELLINGS  # a caller chooses the values, but not the names
+    return kind, MANY_OTHERS
 
 
 class Calls:
