@@ -1,6 +1,7 @@
 """Secrets never reach the disk; personal data and long texts lie apart and can be erased."""
 
 import base64
+import json
 import os
 from pathlib import Path
 from urllib.parse import quote
@@ -8,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from ringfence.ledger import apart, record
+from ringfence.ledger.export_rows import is_violation
 from ringfence.ledger.personal import PersonalStore, subject_id
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.model.entry import EntryKind
@@ -178,3 +180,18 @@ def test_long_texts_go_apart_and_come_back(make_ledger, make_entry):
 def test_what_fits_is_left_alone():
     body = {"a": "x" * 50_000}
     assert apart.fit(body) == (body, {})
+
+
+def test_of_a_list_that_is_too_long_the_front_stays(make_ledger, make_entry):
+    violation = {"kind": "decoy", "detail": "/home/agent/.aws/credentials", "violation": True}
+    programs = [{"kind": "exec", "detail": f"/usr/bin/true {n} {'é' * 100}"} for n in range(1000)]
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, kind=EntryKind.RESULT, body={"exit": 0, "observations": [violation, *programs]})])
+        stored = list(ledger.read())[-1].value
+        *front, mark = stored["body"]["observations"]
+        rest = json.loads(ledger.keeper.load(stored["personal"]["observations"]))
+    assert front[0] == violation
+    assert mark == {"kept": "observations"}
+    assert len(front) > 200
+    assert [*front, *rest] == [violation, *programs]
+    assert is_violation(stored["body"])

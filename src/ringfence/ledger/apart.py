@@ -1,6 +1,7 @@
 """What does not belong into a record goes apart: contents always, and the longest texts of a body that is too large. Pure.
 
-In the body ``{"kept": NAME}`` takes its place; the record's ``personal`` part holds the commitment of that name.
+In the body ``{"kept": NAME}`` takes its place; the record's ``personal`` part holds the commitment of that name. Of a long
+list the front stays, with that mark as its last item for the rest.
 """
 
 import json
@@ -15,7 +16,9 @@ BODY_LIMIT = 60_000
 """Bytes of an encoded body; the rest of a record's 65,535 is for its members and commitments."""
 SHORT = 256
 WHOLE = ("facts", "gate", "observations", "context")
-"""Parts that are moved as a whole, as JSON text, where no long text is left to move."""
+"""Parts that are moved as JSON text where no long text is left to move: a list only as far as it has to be."""
+MARK = 64
+"""More than the bytes of a mark."""
 
 
 def contents_apart(body: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[str, str]]:
@@ -44,10 +47,29 @@ def fit(body: Mapping[str, Json], limit: int = BODY_LIMIT) -> tuple[Mapping[str,
             break
         size -= _put(copy, path, text, moved)
     for part in WHOLE:
-        if size > limit and part in copy:
-            text = json.dumps(copy[part], separators=(",", ":"), ensure_ascii=False)
-            size -= _put(copy, (part,), text, moved)
+        if size <= limit or part not in copy:
+            continue
+        value = copy[part]
+        if isinstance(value, list):
+            size -= _shorten(copy, part, value, size - limit + MARK, moved)
+        else:
+            size -= _put(copy, (part,), _json(value), moved)
     return copy, moved
+
+
+def _shorten(body: dict[str, Json], part: str, items: list[Json], much: int, moved: dict[str, str]) -> int:
+    """Put a mark in the place of the last items, enough of them to save so much; returns about how many bytes that saves."""
+    kept, saved = len(items), 0
+    while kept and saved < much:
+        kept -= 1
+        saved += len(_json(items[kept]).encode()) + 1
+    moved[part] = _json(items[kept:])
+    body[part] = [*items[:kept], {"kept": part}]
+    return saved - MARK
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _put(body: dict[str, Json], path: tuple[str | int, ...], text: str, moved: dict[str, str]) -> int:

@@ -380,7 +380,8 @@ def _observations(end: dict[str, Any]) -> tuple[Observation, ...]:
     )
     if end["ended_by"].partition(",")[0] in {"runtime", "memory", "cpu", "disk", "processes"}:
         seen += (Observation(kind="limit", detail=end["ended_by"], violation=True),)
-    return seen
+    # A record that is too long keeps its front.
+    return tuple(sorted(seen, key=lambda one: (not one.violation, one.kind == "exec")))
 
 
 def _left(deadline: float | None) -> float | None:
