@@ -150,3 +150,67 @@ def test_tries_on_loopback_where_nobody_listens_are_recorded(bench):
     seen = {o.detail for o in ran.execution.observations if o.kind == "egress"}
     assert seen == {f"{p}, nobody listens" for p in (
         "tcp 127.0.0.1 port 5999", "tcp ::1 port 5999", "udp 127.0.0.1 port 5998", "udp ::1 port 5998")}  # fmt: skip
+
+
+FLOOD = """
+import os, socket
+def shoot(first):
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for n in range(20_000):
+        try: end.sendto(b"x", ("198.51.%d.%d" % (first, n % 250), 1 + n % 60_000))
+        except OSError: pass
+for first in range(4):
+    if os.fork() == 0:
+        shoot(first)
+        os._exit(0)
+for n in range(20):
+    end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try: end.sendto(b"x", ("169.254.169.254", 80 + n))
+    except OSError: pass
+while True:
+    try: os.wait()
+    except ChildProcessError: break
+"""
+
+
+@pytest.mark.needs_userns
+def test_no_flood_hides_a_try_on_metadata_and_all_is_counted(bench):
+    ran = bench.run("/usr/bin/python3", "-c", FLOOD)
+    assert ran.execution.exit == 0, ran.err
+    seen = {(o.kind, o.detail): o.count for o in ran.execution.observations if o.kind in {"egress", "floor"}}
+    assert {detail for kind, detail in seen if kind == "floor"} == {
+        f"udp 169.254.169.254 port {80 + n}" for n in range(20)
+    }
+    counted = sum(seen.values()) + ran.execution.observations_dropped
+    assert counted <= 80_020
+    assert counted > 79_000 or ("egress", "more than could be logged") in seen
+
+
+@pytest.mark.needs_userns
+def test_what_waits_in_the_log_when_the_box_ends_is_still_read(bench):
+    ran = bench.run("/usr/bin/python3", "-c", """
+import os, socket
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for n in range(150):
+    try: end.sendto(b"x", ("192.0.2.1", 1 + n))
+    except OSError: pass
+os.kill(1, 9)
+""")  # fmt: skip
+    seen = [o.count for o in ran.execution.observations if o.kind == "egress"]
+    assert sum(seen) == 150
+
+
+@pytest.mark.needs_userns
+def test_a_refusal_is_heard_at_once_by_either_address_family(bench):
+    ran = bench.run("/usr/bin/python3", "-c", """
+import socket
+for family, address in ((2, "192.0.2.1"), (10, "2001:db8::1"), (10, "fd00:ec2::254")):
+    end = socket.socket(family)
+    end.connect_ex((address, 25))
+""")  # fmt: skip
+    seen = {(o.kind, o.detail): o.count for o in ran.execution.observations if o.kind in {"egress", "floor"}}
+    assert seen == {
+        ("egress", "tcp 192.0.2.1 port 25"): 1,
+        ("egress", "tcp 2001:db8::1 port 25"): 1,
+        ("floor", "tcp fd00:ec2::254 port 25"): 1,
+    }

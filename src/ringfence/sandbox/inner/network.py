@@ -42,12 +42,12 @@ def begin() -> None:
 def closed() -> dict[str, socket.socket]:
     """No network at all. What is tried is logged where the kernel can; without it there is simply no route."""
     try:
-        end = nftables.log_socket()
+        ends = {"nflog": nftables.log_socket(), "nflog-metadata": nftables.log_socket(nftables.METADATA_GROUP)}
         nftables.apply(None)
         netlink.local_default_routes()
     except OSError:
         return {}
-    return {"nflog": end}
+    return ends
 
 
 def captured(order: dict[str, Any]) -> dict[str, socket.socket]:

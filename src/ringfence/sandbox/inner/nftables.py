@@ -13,7 +13,9 @@ OUTPUT_HOOK = 3
 NAT_PRIORITY, FILTER_PRIORITY = -100, 0
 DROP, ACCEPT, RETURN = 0, 1, -5
 REGISTER, VERDICT_REGISTER = 1, 0
-LOG_GROUP, LOGGED_BYTES = 3, 128
+LOG_GROUP, METADATA_GROUP, LOGGED_BYTES = 3, 4, 128
+NUMBERED = 1
+"""NFULNL_CFG_F_SEQ: so that what did not fit is counted."""
 TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
 TABLE = "ringfence"
 
@@ -50,15 +52,24 @@ def verdict(code: int) -> Expression:
     return ("immediate", [(1, VERDICT_REGISTER), (2, [(2, [(1, code)])])])
 
 
-def log(prefix: str) -> Expression:
-    """Tell the log group, every packet at once."""
-    return ("log", [(1, struct.pack(">H", LOG_GROUP)), (2, prefix), (3, LOGGED_BYTES), (4, struct.pack(">H", 1))])
+def log(prefix: str, group: int = LOG_GROUP) -> Expression:
+    """Tell a log group, every packet at once."""
+    return ("log", [(1, struct.pack(">H", group)), (2, prefix), (3, LOGGED_BYTES), (4, struct.pack(">H", 1))])
 
 
 REFUSE: Expression = ("reject", [(1, 2), (2, b"\x03")])
 """ICMP of the packet's own family: administratively prohibited."""
-TO_LOOPBACK4 = [meta(15), equal(b"\x02"), load(1, 16, 1), equal(b"\x7f")]
-TO_LOOPBACK6 = [meta(15), equal(b"\x0a"), load(1, 24, 16), equal(bytes(15) + b"\x01")]
+RESET: Expression = ("reject", [(1, 1), (2, b"\x00")])
+IPV4, IPV6 = [meta(15), equal(b"\x02")], [meta(15), equal(b"\x0a")]
+TO_LOOPBACK4 = [*IPV4, load(1, 16, 1), equal(b"\x7f")]
+TO_LOOPBACK6 = [*IPV6, load(1, 24, 16), equal(bytes(15) + b"\x01")]
+FROM_LOOPBACK6 = [load(1, 8, 16), equal(bytes(15) + b"\x01")]
+TO_METADATA = [
+    [*IPV4, load(1, 16, 2), equal(socket.inet_aton("169.254.0.0")[:2])],
+    [*IPV4, load(1, 16, 4), equal(socket.inet_aton("100.100.100.200"))],
+    [*IPV4, load(1, 16, 4), equal(socket.inet_aton("168.63.129.16"))],
+    [*IPV6, load(1, 24, 16), equal(socket.inet_pton(socket.AF_INET6, "fd00:ec2::254"))],
+]
 
 
 def established() -> list[Expression]:
@@ -101,10 +112,26 @@ def fence_rules(*, names_asked: bool) -> list[list[Expression]]:
         *([[*TO_LOOPBACK4, *transport(UDP), *asked]] if names_asked else []),
         [*TO_LOOPBACK4, verdict(ACCEPT)],
         [*TO_LOOPBACK6, verdict(ACCEPT)],
+        *(_apart() if names_asked else []),
         [*transport(UDP), log("rf-udp"), REFUSE],
         [*transport(ICMP), log("rf-icmp"), REFUSE],
         [*transport(ICMPV6), log("rf-icmp"), REFUSE],
         [log("rf-other"), REFUSE],
+    ]
+
+
+def _apart() -> list[list[Expression]]:
+    """Metadata has a log of its own, which no flood of other packets fills.
+
+    A connection is refused by a reset, which its caller hears of at once; of an "unreachable" only at the next attempt.
+    """
+    told = log("rf-metadata", METADATA_GROUP)
+    reset = [load(2, 13, 1), bits(b"\x04"), unequal(b"\x00"), verdict(ACCEPT)]
+    return [
+        [*transport(TCP), *reset],
+        *([*where, *transport(TCP), told, RESET] for where in TO_METADATA),
+        *([*where, told, REFUSE] for where in TO_METADATA),
+        [*transport(TCP), log("rf-other"), RESET],
     ]
 
 
@@ -115,7 +142,7 @@ def _nobody_listens() -> list[list[Expression]]:
     reset = [*transport(TCP), *unheard, log("rf-local")]
     return [
         [*TO_LOOPBACK4, *reset],
-        [*TO_LOOPBACK6, *reset],
+        [*TO_LOOPBACK6, *FROM_LOOPBACK6, *reset],
         [*TO_LOOPBACK4, *transport(ICMP), load(2, 0, 2), equal(b"\x03\x03"), log("rf-local")],
         [*TO_LOOPBACK6, *transport(ICMPV6), load(2, 0, 2), equal(b"\x01\x04"), log("rf-local")],
     ]
@@ -142,14 +169,16 @@ def apply(port: int | None) -> None:
         ask(end, data, answers)
 
 
-def log_socket() -> socket.socket:
-    """A socket on which this namespace's log group arrives, packet heads included."""
+def log_socket(group: int = LOG_GROUP) -> socket.socket:
+    """A socket on which a log group of this namespace arrives, packet heads included."""
     end = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER)
     end.settimeout(5)
     end.bind((0, 0))
-    head = struct.pack(">BBH", 0, 0, LOG_GROUP)
-    for kind, value in ((1, b"\x01"), (2, struct.pack(">IBx", LOGGED_BYTES, 2)), (5, struct.pack(">I", 1))):
-        ask(end, message((4 << 8) | 1, ACKNOWLEDGE, head + attribute(kind, value)), 1)
+    settings: list[tuple[int, Value]] = [
+        (1, b"\x01"), (2, struct.pack(">IBx", LOGGED_BYTES, 2)), (5, struct.pack(">I", 1)), (6, struct.pack(">H", NUMBERED))
+    ]  # fmt: skip
+    head = struct.pack(">BBH", 0, 0, group)
+    ask(end, message((4 << 8) | 1, ACKNOWLEDGE, head + b"".join(attribute(*one) for one in settings)), 1)
     end.setblocking(False)
     return end
 

@@ -1,5 +1,6 @@
 """What a box without network tried to reach, as the kernel logged it: protocol, address, port, names asked for."""
 
+import errno
 import os
 import socket
 import struct
@@ -7,7 +8,9 @@ from collections.abc import Callable
 
 from ringfence.sandbox.inner.loop import READ, Loop
 
-PAYLOAD, PREFIX = 9, 10
+PAYLOAD, PREFIX, SEQUENCE = 9, 10, 12
+NUMBERS = 1 << 32
+LOST = "more than could be logged"
 TCP = 6
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp", 132: "sctp", 136: "udplite"}
 METADATA = frozenset(
@@ -18,48 +21,74 @@ ROUNDS = 64
 
 
 class Refusals:
-    """The log socket of one box's network. ``told`` gets kind and detail of each refused packet."""
+    """The log sockets of one box's network. ``told`` gets kind, detail and count of what was refused."""
 
-    def __init__(self, loop: Loop, descriptor: int, told: Callable[[str, str], None]) -> None:
-        self.loop, self.descriptor, self.told = loop, descriptor, told
-        os.set_blocking(descriptor, False)
-        loop.watch(descriptor, READ, self._ready)
+    def __init__(self, loop: Loop, descriptors: list[int], told: Callable[[str, str, int], None]) -> None:
+        self.loop, self.told = loop, told
+        self.next = dict.fromkeys(descriptors, 0)
+        """By socket: the number that the kernel gives to its next packet."""
+        self.lost: set[int] = set()
+        """Sockets whose buffer ran over, where no later packet has shown yet how many are missing."""
+        for descriptor in descriptors:
+            os.set_blocking(descriptor, False)
+            self._watch(descriptor)
 
-    def _ready(self, _events: int) -> None:
+    def _watch(self, end: int) -> None:
+        def ready(_events: int) -> None:
+            self._read(end)
+
+        self.loop.watch(end, READ, ready)
+
+    def _read(self, end: int) -> bool:
+        """One turn; gives whether there may be more."""
         for _round in range(ROUNDS):
             try:
-                data = os.read(self.descriptor, 65536)
-            except BlockingIOError:
-                return
-            except OSError:
-                self.told("egress", "more than could be logged")  # the socket's buffer ran over: a flood
-                return
-            for seen in packets(data):
-                self.told(*seen)
+                data = os.read(end, 65536)
+            except OSError as fault:
+                if fault.errno != errno.ENOBUFS:
+                    return False
+                self.lost.add(end)
+                continue
+            for number, seen in packets(data):
+                self._count(end, number)
+                if seen is not None:
+                    self.told(*seen, 1)
+        return True
+
+    def _count(self, end: int, number: int) -> None:
+        missing = (number - self.next[end]) % NUMBERS
+        self.next[end] = (number + 1) % NUMBERS
+        if missing:
+            self.lost.discard(end)
+            self.told("egress", LOST, missing)
 
     def drain(self) -> None:
         """Read what is still queued."""
-        self._ready(READ)
+        for end in self.next:
+            while self._read(end):
+                pass
+        for _end in self.lost:
+            self.told("egress", LOST, 1)
+        self.lost.clear()
 
     def close(self) -> None:
         """Let go: an open socket would keep the box's network alive."""
-        if self.descriptor >= 0:
-            self.loop.forget(self.descriptor)
-            os.close(self.descriptor)
-            self.descriptor = -1
+        for descriptor in self.next:
+            self.loop.forget(descriptor)
+            os.close(descriptor)
+        self.next.clear()
 
 
-def packets(data: bytes) -> list[tuple[str, str]]:
-    """Kind and detail of every packet in what was read. Never raises: the packet inside is the box's own making."""
+def packets(data: bytes) -> list[tuple[int, tuple[str, str] | None]]:
+    """Number, and kind and detail, of every packet in what was read. Never raises: the packet inside is the box's own making."""
     found, position = [], 0
     while position + 20 <= len(data):
         (length,) = struct.unpack_from("=I", data, position)
         if length < 20 or position + length > len(data):
             break
         fields = _attributes(data[position + 20 : position + length])
-        seen = describe(fields.get(PAYLOAD, b""), fields.get(PREFIX, b"").rstrip(b"\0"))
-        if seen is not None:
-            found.append(seen)
+        number = int.from_bytes(fields.get(SEQUENCE, b"")[:4], "big")
+        found.append((number, describe(fields.get(PAYLOAD, b""), fields.get(PREFIX, b"").rstrip(b"\0"))))
         position += (length + 3) & ~3
     return found
 

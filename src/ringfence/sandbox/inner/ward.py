@@ -184,12 +184,12 @@ class Ward:
         if self.order["network"] == "captured":
             self.teller.send_with(descriptors, _frame(("network", names)))
         elif self.logged:
-            self.refusals = Refusals(self.loop, os.dup(descriptors[names.index("nflog")]), self._refused)
+            self.refusals = Refusals(self.loop, [os.dup(descriptor) for descriptor in descriptors], self._refused)
         for descriptor in descriptors:
             os.close(descriptor)
 
-    def _refused(self, kind: str, detail: str) -> None:
-        if self.record.add(kind, detail) and kind == "floor":
+    def _refused(self, kind: str, detail: str, count: int) -> None:
+        if self.record.add(kind, detail, count) and kind == "floor":
             self.tell("seen", kind, detail)
 
     def _use_terminal(self, master: int) -> None:
