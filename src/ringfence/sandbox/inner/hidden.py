@@ -24,6 +24,8 @@ MANY_TRIES = 4096
 MANY_READS, MANY_WHOLE = 256, 64
 """How often a caller's memory is read, and how many different whole paths are kept, in one box."""
 PATH_BYTES, ARGUMENTS = 1024, 5
+A_READ = 0.005
+"""A read that takes longer counts as several: who keeps its memory locked shall keep no other box waiting."""
 LOOKS, LOOK_SECONDS = 20, 0.0001
 """A caller that has asked but does not sleep yet counts as running, and its call cannot be read until moments later."""
 PAGE = 4096
@@ -152,8 +154,9 @@ class Hidden:
         """The whole path that was asked for where it can be told, else as far as it was followed."""
         if self.processes < 0 or pid == OUTSIDE or self.reads >= MANY_READS:
             return path
-        self.reads += 1
+        begun = time.monotonic()
         whole = path + rest_of(arguments_of(self.processes, pid), name)
+        self.reads += 1 + int((time.monotonic() - begun) / A_READ)
         if whole not in self.whole and len(self.whole) >= MANY_WHOLE:
             return path
         self.whole.add(whole)

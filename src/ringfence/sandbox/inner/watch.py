@@ -32,6 +32,7 @@ from ringfence.sandbox.inner.seccomp import (
     REFUSED,
     TERMINAL_INJECTION,
 )
+from ringfence.sandbox.inner.turns import Turns
 
 RECEIVE, SEND, SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 SYNC_WAKE_UP = 1
@@ -144,15 +145,23 @@ class Calls:
         self.init, ask = init
         self.moves = Moves(ask, self._moved) if ask is not None else None
         self.buffer = bytearray(NOTICE.size)
+        self.turns = Turns()
         with contextlib.suppress(OSError):  # older kernels only wake the caller a little later
             fcntl.ioctl(self.listener, SET_FLAGS, SYNC_WAKE_UP)
         loop.watch_calls(self.listener, self._ready)
 
     def _ready(self, events: int) -> None:
         if events & READ:
-            self._one()
+            seconds = self.turns.take(self._one)
+            if seconds:
+                self.loop.forget(self.listener)
+                self.loop.after(seconds, self._go_on)
         elif events & HANGUP:
             self.close()
+
+    def _go_on(self) -> None:
+        if self.listener >= 0:
+            self.loop.watch_calls(self.listener, self._ready)
 
     def _one(self) -> None:
         buffer = self.buffer
