@@ -243,3 +243,36 @@ def test_system_v_memory_of_a_box_is_counted(tmp_path):
     assert groups._segments(descriptor) == 12288
     assert groups._segments(-1) == 0
     os.close(descriptor)
+
+
+FILLED = """
+import socket, time
+kind, held = socket.{kind}, []
+for n in range(1000):
+    end = socket.socket(socket.AF_INET, kind)
+    end.bind(("127.0.0.1", 0))
+    if kind == socket.SOCK_STREAM:
+        end.listen()
+        sender = socket.create_connection(end.getsockname())
+        held.append((end, end.accept()[0]))
+    else:
+        sender = socket.socket(socket.AF_INET, kind)
+        sender.connect(end.getsockname())
+    held.append((end, sender))
+    sender.setblocking(False)
+    try:
+        for _packet in range(100): sender.send(bytes(32_000))
+    except BlockingIOError: pass
+    if n % 50 == 0: time.sleep(0.02)
+time.sleep(10)
+rows = [row.split()[4].split(":") for name in ("udp", "tcp") for row in open("/proc/net/" + name).readlines()[1:]]
+print(sum(int(sent, 16) + int(got, 16) for sent, got in rows))
+"""
+
+
+@pytest.mark.parametrize("kind", ["SOCK_DGRAM", "SOCK_STREAM"])
+def test_memory_that_waits_in_sockets_counts_too(bench, kind):
+    script = "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (4096, 4096))" + FILLED.format(kind=kind)
+    limits = Limits(memory=Bytes(96 << 20), open_files=4096, runtime=Millis(60_000))
+    ran = bench.run("/usr/bin/python3", "-c", script, limits=limits)
+    assert ran.execution.ended_by == "memory, 96 MiB" or int(ran.out) < 96 << 20, ran.err

@@ -7,6 +7,7 @@ later teardown knows what is left of a launcher that was killed.
 import os
 import signal
 
+from ringfence.sandbox.inner import buffers
 from ringfence.sandbox.inner.tree import below, cpu_millis, kept_memory, own_memory, shared_on_host, start_ticks
 
 PREFIX = "ringfence."
@@ -54,6 +55,7 @@ class Groups:
         self.segments = -1
         """The box's list of System V memory, open for reading; only kept where memory is polled."""
         self.shared_before = shared_on_host() if kind == POLLING else 0
+        self.buffers_before = buffers.on_host()
         for folder in self._joined():
             os.mkdir(folder)
 
@@ -105,18 +107,24 @@ class Groups:
     def _out_of_memory(self, pid: int) -> bool:
         if self.kind == POLLING:
             return self._polled(pid) > self.limits["memory"]
-        return self._kills() > 0
+        return self._kills() > 0 or (self.kind == "cgroup v1" and self._buffers(pid) > self.limits["memory"])
+
+    def _buffers(self, pid: int) -> int:
+        """Bytes that wait in sockets, looked for only when the host's have grown. Version 2 counts them itself."""
+        if buffers.on_host() - self.buffers_before <= self.limits["memory"] // 4:
+            return 0
+        return buffers.of_box(pid, self.limits["memory"])
 
     def _polled(self, pid: int) -> int:
         """Bytes in memory of the tree. What nothing has mapped is looked for only when the host's shared memory has grown.
 
-        Buffers of sockets and pipes are not found this way.
+        Buffers of pipes and of sockets within the machine are not found this way.
         """
         pids = below(pid)
         own, shared = own_memory(pids)
         if shared_on_host() - self.shared_before > self.limits["memory"] // 4:
             shared = max(shared, kept_memory(pids) + _segments(self.segments))
-        return own + shared
+        return own + shared + self._buffers(pid)
 
     def keep(self, segments: int) -> None:
         """Take over the box's list of System V memory."""
