@@ -276,3 +276,66 @@ def test_memory_that_waits_in_sockets_counts_too(bench, kind):
     limits = Limits(memory=Bytes(96 << 20), open_files=4096, runtime=Millis(60_000))
     ran = bench.run("/usr/bin/python3", "-c", script, limits=limits)
     assert ran.execution.ended_by == "memory, 96 MiB" or int(ran.out) < 96 << 20, ran.err
+
+
+BEGUN = """
+import mmap, os, socket, time
+kept, ends = [], socket.socketpair()
+def many(begin):
+    for n in range(64):
+        file = begin()
+        os.posix_fallocate(file, 0, 1 << 20)
+        kept.append(file)
+        time.sleep(0.01)
+def deleted():
+    file = os.open("x", os.O_CREAT | os.O_RDWR, 0o600)
+    os.unlink("x")
+    return file
+"""
+WITHOUT_A_NAME = {
+    "deleted": "many(deleted)",
+    "never named": "many(lambda: os.open('.', os.O_TMPFILE | os.O_RDWR, 0o600))",
+    "in a socket": """
+for n in range(64):
+    file = deleted()
+    os.posix_fallocate(file, 0, 1 << 20)
+    socket.send_fds(ends[0], [b'x'], [file])
+    os.close(file)
+    time.sleep(0.01)
+""",
+    "only mapped": """
+for n in range(64):
+    file = deleted()
+    os.posix_fallocate(file, 0, 1 << 20)
+    kept.append(mmap.mmap(file, 1 << 20))
+    os.close(file)
+    time.sleep(0.01)
+""",
+}
+
+
+@pytest.mark.parametrize("way", sorted(WITHOUT_A_NAME))
+def test_files_without_a_name_count_as_disk_too(bench, way):
+    limits = Limits(disk=Bytes(24 << 20), runtime=Millis(60_000))
+    ran = bench.run("/usr/bin/python3", "-c", BEGUN + WITHOUT_A_NAME[way] + "\ntime.sleep(20)", limits=limits)
+    assert ran.execution.ended_by == "disk, 24 MiB", ran.err
+
+
+def test_memory_files_and_deleted_files_of_tmp_are_no_disk(bench):
+    ran = bench.run("/usr/bin/python3", "-c", f"""{BEGUN}
+many(lambda: os.memfd_create("x"))
+os.chdir("/tmp")
+many(deleted)
+""", limits=Limits(disk=Bytes(96 << 20), runtime=Millis(60_000)))  # fmt: skip
+    assert (ran.execution.exit, ran.execution.ended_by) == (0, ""), ran.err
+
+
+def test_what_is_deleted_and_let_go_of_does_not_count(bench):
+    ran = bench.run("/usr/bin/python3", "-c", f"""{BEGUN}
+for n in range(20):
+    file = deleted()
+    os.posix_fallocate(file, 0, 8 << 20)
+    os.close(file)
+    time.sleep(0.03)
+""", limits=Limits(disk=Bytes(24 << 20), runtime=Millis(60_000)))  # fmt: skip
+    assert (ran.execution.exit, ran.execution.ended_by) == (0, ""), ran.err

@@ -34,11 +34,19 @@ def refuse(monkeypatch, error):
 @pytest.mark.parametrize("error", [PermissionError(), FileNotFoundError()])
 def test_what_cannot_be_counted_is_told_by_the_free_space(layer, monkeypatch, error):
     refuse(monkeypatch, error)
-    assert disk.DiskWatch([layer], 6 * MIB).reached()
+    assert disk.DiskWatch([layer], 6 * MIB).reached(0)
 
 
 def test_what_was_counted_whole_is_not_charged_for_others_writes(layer):
-    assert not disk.DiskWatch([layer], 6 * MIB).reached()
+    assert not disk.DiskWatch([layer], 6 * MIB).reached(0)
+
+
+def test_what_others_delete_meanwhile_hides_nothing(layer, monkeypatch):
+    free = iter([100 * MIB, 900 * MIB, 892 * MIB, 892 * MIB])
+    monkeypatch.setattr(disk.DiskWatch, "_free", lambda self: next(free))
+    watch = disk.DiskWatch([layer], 3 * MIB)
+    assert not watch.reached(0)
+    assert watch.reached(0)
 
 
 def test_one_vanished_entry_does_not_hide_the_rest_of_its_folder(tmp_path, monkeypatch):
@@ -75,4 +83,4 @@ def test_a_file_system_that_cannot_be_asked_is_counted_every_time(tmp_path, monk
     monkeypatch.setattr(disk.DiskWatch, "estimates", {})
     monkeypatch.setattr(disk.DiskWatch, "_free", lambda self: 0)
     (tmp_path / "big").write_bytes(b"x" * 4 * MIB)
-    assert disk.DiskWatch([os.fsencode(tmp_path)], 2 * MIB).reached()
+    assert disk.DiskWatch([os.fsencode(tmp_path)], 2 * MIB).reached(0)

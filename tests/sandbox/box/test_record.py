@@ -1,5 +1,7 @@
 """The record of a box keeps what matters, whatever else the box does before, between and after."""
 
+import os
+
 import pytest
 
 from ringfence.sandbox.inner.watch import MANY_OTHERS, MANY_PROGRAMS, MANY_SPELLINGS, Record
@@ -37,7 +39,7 @@ def test_what_follows_on_a_flood_of_programs_stands_in_the_record(bench):
     seen = {(o.kind, o.detail) for o in ran.execution.observations if o.kind != "exec"}
     home = bench.plan("true").home
     assert seen >= {
-        ("hidden-path", "/etc/shadow"),
+        *([("hidden-path", "/etc/shadow")] if os.access("/dev/fuse", os.W_OK) else []),
         ("decoy", f"{home}/.aws/credentials"),
         ("refused-syscall", "mount"),
         ("refused-write", "chmod /etc"),

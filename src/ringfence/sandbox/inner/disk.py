@@ -2,6 +2,9 @@
 
 import os
 
+from ringfence.sandbox.inner.tree import below
+from ringfence.sandbox.inner.unnamed import unnamed
+
 LEAST = 1 << 20
 LEAST_EACH = 4096
 """What any entry counts: an empty file takes no block, but an inode, of which a disk has only so many."""
@@ -21,16 +24,21 @@ class DiskWatch:
         self.folder = folders[0] if folders else b""
         self.free = self._free() if folders else 0
 
-    def reached(self) -> bool:
-        """Whether the layer holds more than the cap. What cannot be counted, the file system's free space tells."""
+    def reached(self, pid: int) -> bool:
+        """Whether the layer holds more than the cap, with what the box below ``pid`` holds of it without a name.
+
+        What cannot be counted, the file system's free space tells.
+        """
         if not self.folder:
             return False
-        lost = self.free - self._free()
-        guess = self.estimates.get(self.folder, 0) + max(0, lost)
+        free = self._free()
+        self.free = max(self.free, free)  # what others delete hides nothing that the box writes later
+        lost = self.free - free
+        guess = self.estimates.get(self.folder, 0) + lost
         if self.free and (lost < LEAST or guess < self.cap * 3 // 4):
             return False
         self.free = self._free()
-        counts = [used(folder) for folder in self.folders]
+        counts = [*(used(folder) for folder in self.folders), unnamed(below(pid))]
         size = sum(bytes_ for bytes_, _ in counts)
         if not all(whole for _, whole in counts):
             size = max(size, guess)  # a box must not escape its cap by closing folders, or by moving them about

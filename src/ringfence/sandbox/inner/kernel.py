@@ -61,6 +61,7 @@ _NUMBERS = {
         "getdents64": 217,
         "renameat2": 316,
         "sched_setattr": 314,
+        "kcmp": 312,
         **_BOTH,
     },
     "aarch64": {
@@ -72,6 +73,7 @@ _NUMBERS = {
         "getdents64": 61,
         "renameat2": 276,
         "sched_setattr": 274,
+        "kcmp": 272,
         **_BOTH,
     },
 }
@@ -131,6 +133,7 @@ fsconfig = _system_call("fsconfig", _long, _long, _str, _str, _long)
 fsmount = _system_call("fsmount", _long, _long, _long)
 mount_setattr = _system_call("mount_setattr", _long, _str, _long, ctypes.POINTER(MountAttr), _long)
 openat2 = _system_call("openat2", _long, _str, _str, _long)
+kcmp = _system_call("kcmp", _long, _long, _long, _long, _long)
 getdents64 = _system_call("getdents64", _long, _ptr, _long)
 close_range = _system_call("close_range", _long, _long, _long)
 pivot_root = _system_call("pivot_root", _str, _str)

@@ -226,7 +226,7 @@ class Ward:
             return
         self.looks += 1
         reached = self.groups.reached(self.pid) if self.looks % GROUPS_EVERY == 0 else ""
-        if not reached and self.disk.reached():
+        if not reached and self.disk.reached(self.pid):
             reached = f"disk, {self.order['limits']['disk'] // 1048576} MiB"
         if reached:
             self.kill(reached)
