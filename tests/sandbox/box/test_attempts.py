@@ -43,10 +43,51 @@ how = (ctypes.c_uint64 * 3)(os.O_RDONLY, 0, 0); libc.syscall(437, -100, b"/usr/b
         "open for writing /etc/passwd", "open for writing /nowhere/at/all", "remove /etc/hosts", "remove /usr/bin/env",
         "make folder /opt/new", "remove /usr/lib", f"rename {project}/sub to /usr/sub", f"rename /etc/hosts to {project}/hosts",
         f"link /etc/hosts to {project}/hosts", "symlink /usr/x", "mknod /usr/pipe", "chmod /usr/bin", "chown /usr/bin",
-        "truncate /usr/bin/env", f"setxattr trusted.x on {project}/sub", "setxattr user.overlay.opaque on an open file",
+        "truncate /usr/bin/env", f"setxattr trusted.x on {project}/sub", f"setxattr user.overlay.opaque on {project}/sub",
         "open for writing /dev/mem", "make folder /sys/fs/cgroup/x", "open for writing /proc/1/mem",
         "open for writing /proc/self/root/etc/passwd", "open for writing /proc/self/cwd/../../x", "open for writing /usr/by-openat2",
     ], 1)  # fmt: skip
+
+
+def test_changes_of_what_is_open_of_times_and_of_attributes_are_seen(bench):
+    ran = python(bench, """
+import fcntl
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(function, *arguments, **options):
+    try: function(*arguments, **options)
+    except OSError: pass
+def change(name):
+    file = os.open(name, os.O_RDONLY)
+    attempt(os.fchmod, file, 0o777); attempt(os.fchown, file, os.getuid(), -1); attempt(os.utime, name)
+    attempt(os.setxattr, file, "user.x", b"y"); attempt(fcntl.ioctl, file, 0x40086602, bytes(8))
+    libc.syscall(469, -100, os.fsencode(name), bytes(24), 24, 0)
+    libc.syscall(452, file, b"", 0o700, 0x1000); attempt(os.utime, file)
+change("/usr/bin/env")
+open("mine", "w").close(); change("mine"); change("."); change("/tmp"); os.fchmod(os.memfd_create("x"), 0o700)
+attempt(os.fchmod, 1, 0o600)
+gone = os.open("gone", os.O_CREAT); os.unlink("gone"); os.fchmod(gone, 0o600)
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    words = ["chmod", "chown", "set times of", "setxattr user.x on", "set attributes of"]
+    counts = {f"{word} /usr/bin/env": 2 if word in {"chmod", "set attributes of"} else 1 for word in words}
+    assert attempts(ran) == counts
+
+
+def test_tries_to_be_root_and_to_change_the_network_are_seen(bench):
+    ran = python(bench, """
+import fcntl, socket
+def attempt(function, *arguments):
+    try: function(*arguments)
+    except OSError: return
+    print("done", function)
+attempt(os.setuid, 0); attempt(os.setresgid, -1, 0, -1); attempt(os.setgroups, [0])
+attempt(fcntl.ioctl, socket.socket(), 0x8914, b"lo" + bytes(38))
+os.setuid(os.getuid()); os.setresuid(-1, os.getuid(), -1)
+libc = ctypes.CDLL(None, use_errno=True); libc.syscall(0x40000065, 0, 0, 0, 0)
+""")  # fmt: skip
+    assert (ran.execution.exit, ran.out) == (0, b""), ran.err
+    seen = {o.detail for o in ran.execution.observations if o.kind == "refused-syscall"}
+    assert seen == {"setuid 0", "setresgid - 0 -", "setgroups", "ioctl SIOCSIFFLAGS", "call 0x40000065"}
 
 
 def test_links_that_lead_out_are_followed_for_the_record(bench):

@@ -24,7 +24,9 @@ def act(machine, name, *arguments):
         **seccomp.JUDGED[machine],
         **seccomp.CHANGING[machine],
         **{name: number for name, (number, _register) in seccomp.OPENING[machine].items()},
+        **{name: number for name, (number, _ids) in seccomp.BECOMING[machine].items()},
         "clone3": seccomp.CLONE3,
+        "utimensat": seccomp.TIMING[machine],
     }
     program = seccomp.build(machine)
     return simulate(program, number=numbers[name], arch=seccomp.ARCHES[machine], arguments=arguments)
@@ -55,6 +57,7 @@ def test_every_other_call_passes(machine, number):
         *seccomp.REFUSED[machine].values(),
         *seccomp.JUDGED[machine].values(),
         *seccomp.CHANGING[machine].values(),
+        *(number for number, _ids in seccomp.BECOMING[machine].values()),
         seccomp.CLONE3,
     }
     if number not in judged:
@@ -62,10 +65,26 @@ def test_every_other_call_passes(machine, number):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_another_architecture_goes_to_the_watcher_and_x32_is_missing(machine):
+def test_another_architecture_and_numbers_beyond_all_go_to_the_watcher(machine):
     program = seccomp.build(machine)
     assert simulate(program, number=1, arch=0x40000003) == NOTIFY
-    assert simulate(program, number=0x40000000 + 59, arch=seccomp.ARCHES[machine]) == NO_SYSTEM
+    for number in (0x40000000 + 59, 0xFFFFFFFF):
+        assert simulate(program, number=number, arch=seccomp.ARCHES[machine]) == NOTIFY
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_nobody_becomes_root_and_everybody_may_stay_who_they_are(machine):
+    for name, (_number, ids) in seccomp.BECOMING[machine].items():
+        assert act(machine, name, *[1000] * ids) == act(machine, name, *[0xFFFFFFFF] * ids) == ALLOW
+        for place in range(ids):
+            assert act(machine, name, *[1000] * place, 0, *[1000] * (ids - place - 1)) == NOTIFY
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_times_are_seen_by_path_only(machine):
+    assert act(machine, "utimensat", 5, 0, 0, 0) == ALLOW
+    for path in (4096, 1 << 40, (1 << 40) + 4096):
+        assert act(machine, "utimensat", 5, path, 0, 0) == NOTIFY
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -97,7 +116,7 @@ def test_sockets_by_family_type_and_protocol(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 @given(upper=st.integers(0, 0xFFFFFFFF))
 def test_typing_into_the_terminal_is_stopped_whatever_the_upper_half_says(machine, upper):
-    for request in seccomp.TERMINAL_INJECTION:
+    for request in seccomp.REFUSED_REQUESTS:
         assert act(machine, "ioctl", 0, request | upper << 32) == NOTIFY
     assert act(machine, "ioctl", 0, 0x5401 | upper << 32) == ALLOW
 

@@ -37,6 +37,7 @@ from ringfence.sandbox.inner.ordinary import (
 from ringfence.sandbox.inner.view import DEVICES
 
 REFUSED, HIDDEN = "refused-write", "hidden-write"
+DELETED = b" (deleted)"
 KINDS = frozenset({REFUSED, HIDDEN})
 
 Taken = tuple[Change, int, list[tuple[bytes, bytes]], bool, bytes]
@@ -62,10 +63,14 @@ class Attempts:
             if not flags & WRITE_INTENT:
                 return None
             last = not flags & NO_FOLLOW
+        if change.descriptor >= 0:
+            return self._open(change, pid, registers[change.descriptor], attribute)
         paths, plain = [], not attribute and not last and change.words != "rename"
         for folder, place in change.paths:
             start = WORKING_FOLDER if folder is None else registers[folder] & 0xFFFFFFFF
             path, base = self.callers.path(pid, registers[place], start)
+            if path == b"" and start != WORKING_FOLDER:
+                return self._open(change, pid, start, attribute)  # by AT_EMPTY_PATH
             if not path:
                 return None  # the kernel will say so too
             whole = joined(base, path + b"/(unnamed)" if unnamed(change, registers) else path)
@@ -73,6 +78,15 @@ class Attempts:
             plain = plain and base != b"" and b"/" not in path and self.places.plain(normal(whole), change.words)
             paths.append((path, whole))
         return None if plain else (change, pid, paths, last, attribute)
+
+    def _open(self, change: Change, pid: int, descriptor: int, attribute: bytes) -> Taken | None:
+        """A change of what is open already."""
+        place = self.callers.base(pid, descriptor & 0xFFFFFFFF)
+        if place.endswith(DELETED):
+            place = b""  # no path leads there
+        if not place and not attribute:
+            return None
+        return change, pid, [(place, place)], False, attribute
 
     def folder(self, taken: Taken) -> tuple[bytes, bytes] | None:
         """The two paths of a rename, where a folder is renamed within one overlay."""
@@ -127,6 +141,8 @@ class Attempts:
                 return "", b""
             if not led.startswith(b"/"):
                 return "", b""  # a pipe, a socket: nothing that a path leads to
+        if places.may_set(led, change.words):
+            return "", b""
         if places.may_change(led):
             return (HIDDEN if places.hides(led, change.words) else ""), led
         if change.words == "make folder" and self._exists(led):

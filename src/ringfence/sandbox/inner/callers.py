@@ -55,7 +55,7 @@ class Callers:
         else:
             self._meet(pid)
         whole = self.text(pid, address)
-        return whole, b"" if not whole or whole[0] == SLASH else self._base(pid, folder)
+        return whole, b"" if not whole or whole[0] == SLASH else self.base(pid, folder)
 
     def text(self, pid: int, address: int) -> bytes | None:
         """The bytes up to the first zero; None if they cannot be read, or are more than a path may have."""
@@ -90,7 +90,8 @@ class Callers:
         return kernel.read_other(pid, self.near, 1, self.far, 1, 0)
 
     @staticmethod
-    def _base(pid: int, folder: int) -> bytes:
+    def base(pid: int, folder: int) -> bytes:
+        """Where a descriptor of the caller's leads, or its working folder; empty where that is nowhere."""
         try:
             base = os.readlink(b"/proc/%d/cwd" % pid if folder == WORKING_FOLDER else b"/proc/%d/fd/%d" % (pid, folder))
         except OSError:

@@ -27,6 +27,7 @@ OWN_SETTINGS = re.compile(
     rb"/proc/(self|thread-self|\d+)/(task/\d+/)?(comm|oom_score_adj|oom_adj|coredump_filter|timerslack_ns|autogroup|clear_refs)"
 )
 """What a process may set about itself, and ordinary runtimes do (the name of a thread, its place when memory runs out)."""
+ATTRIBUTES = frozenset({"chmod", "chown", "set times of", "set attributes of", "setxattr", "removexattr"})
 OWN_DESCRIPTOR = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)")
 CACHES = b"/__pycache__"
 
@@ -44,6 +45,8 @@ class Change:
     """The register with ``AT_*`` or open flags, where there is one."""
     attribute: int = -1
     """The register with the address of an extended attribute's name."""
+    descriptor: int = -1
+    """The register with the descriptor of an open file, where it is about that."""
 
 
 def _open(folder: int | None, path: int, flags: int = -1) -> Change:
@@ -77,18 +80,27 @@ CHANGES = {
     "chmod": _one("chmod", HERE, 0, follows=True),
     "fchmodat": _one("chmod", 0, 1, follows=True),
     "fchmodat2": _one("chmod", 0, 1, follows=True, flags=3),
+    "fchmod": Change(words="chmod", paths=(), descriptor=0),
+    "fchown": Change(words="chown", paths=(), descriptor=0),
+    "utime": _one("set times of", HERE, 0, follows=True),
+    "utimes": _one("set times of", HERE, 0, follows=True),
+    "futimesat": _one("set times of", 0, 1, follows=True),
+    "utimensat": _one("set times of", 0, 1, follows=True, flags=3),
+    "file_setattr": _one("set attributes of", 0, 1, follows=True, flags=4),
     "chown": _one("chown", HERE, 0, follows=True),
     "lchown": _one("chown", HERE, 0),
     "fchownat": _one("chown", 0, 1, follows=True, flags=4),
     "setxattr": Change(words="setxattr", paths=((HERE, 0),), follows=True, attribute=1),
     "lsetxattr": Change(words="setxattr", paths=((HERE, 0),), attribute=1),
-    "fsetxattr": Change(words="setxattr", paths=(), attribute=1),
+    "fsetxattr": Change(words="setxattr", paths=(), attribute=1, descriptor=0),
     "setxattrat": Change(words="setxattr", paths=((0, 1),), flags=2, follows=True, attribute=3),
     "removexattr": Change(words="removexattr", paths=((HERE, 0),), follows=True, attribute=1),
     "lremovexattr": Change(words="removexattr", paths=((HERE, 0),), attribute=1),
-    "fremovexattr": Change(words="removexattr", paths=(), attribute=1),
+    "fremovexattr": Change(words="removexattr", paths=(), attribute=1, descriptor=0),
     "removexattrat": Change(words="removexattr", paths=((0, 1),), flags=2, follows=True, attribute=3),
 }
+SETTING = Change(words="set attributes of", paths=(), descriptor=0)
+"""By ioctl."""
 
 
 def follows(change: Change, registers: Sequence[int], nofollow: int) -> bool:
@@ -159,6 +171,10 @@ class Places:
         if path.startswith(b"/dev/pts/"):
             return True
         return path.startswith(b"/proc/") and OWN_SETTINGS.fullmatch(path) is not None
+
+    def may_set(self, path: bytes, words: str) -> bool:
+        """Whether the path is a writable place itself, and the call only about its mode, owner, times or attributes."""
+        return words in ATTRIBUTES and path + b"/" in self.writable
 
     def own(self, path: bytes) -> bool:
         """Whether nobody but the box can change what stands there."""

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.callers import SLASH, WORKING_FOLDER, Callers
 from ringfence.sandbox.inner.changes import AT_SYMLINK_NOFOLLOW, CHANGES, NOFOLLOW, O_TMPFILE, ONLY_NEW, Places
-from ringfence.sandbox.inner.seccomp import CHANGING, OPENING
+from ringfence.sandbox.inner.seccomp import CHANGING, OPENING, TIMING
 
 CHANGES_BY_NUMBER = (
     {number: CHANGES[name] for name, number in CHANGING[kernel.MACHINE].items()}
     | {number: CHANGES[name] for name, (number, _flags) in OPENING[kernel.MACHINE].items()}
+    | {TIMING[kernel.MACHINE]: CHANGES["utimensat"]}
     if kernel.NUMBERS
     else {}
 )
@@ -53,6 +54,10 @@ ORDINARY = {
     if len(change.paths) == 1 and change.attribute < 0 and change.words not in PLACING and number != OPENAT2
 }
 """Register of the folder or -1, of the path, of the flags or -1; whether a link in the last place is followed; opens."""
+OPEN = frozenset(
+    number for number, change in CHANGES_BY_NUMBER.items() if change.descriptor == 0 and change.attribute < 0
+)
+"""About an open file."""
 Ends = tuple[tuple[int | None, int], ...]
 PAIRS: dict[int, tuple[Ends, int]] = {
     number: (change.paths, 4 if number in FLAGGED else -1)
@@ -86,6 +91,8 @@ class Ordinary:
         """
         call = ORDINARY.get(number)
         if call is None:
+            if number in OPEN:
+                return self.places.inside(self.callers.base(pid, registers[0] & 0xFFFFFFFF))
             return number in PAIRS and self._moves_a_file(PAIRS[number], pid, registers)
         folder, place, flags, last, opens = call
         if flags >= 0:

@@ -49,7 +49,8 @@ _BOTH = {
 }
 REFUSED = {
     "x86_64": {
-        "ptrace": 101, "syslog": 103, "uselib": 134, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155,
+        "ptrace": 101, "syslog": 103, "setgroups": 116, "uselib": 134, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155,
+        "adjtimex": 159,
         "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168,
         "reboot": 169, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175,
         "delete_module": 176, "quotactl": 179, "nfsservctl": 180, "lookup_dcookie": 212, "clock_settime": 227,
@@ -61,13 +62,24 @@ REFUSED = {
     "aarch64": {
         "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51,
         "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105,
-        "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "reboot": 142, "sethostname": 161,
-        "setdomainname": 162, "settimeofday": 170, "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224,
+        "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "reboot": 142, "setgroups": 159, "sethostname": 161,
+        "setdomainname": 162, "adjtimex": 171, "settimeofday": 170, "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224,
         "swapoff": 225, "perf_event_open": 241, "fanotify_init": 262, "open_by_handle_at": 265, "clock_adjtime": 266,
         "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
         "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, **_BOTH,
     },
 }  # fmt: skip
+BECOMING = {
+    "x86_64": {
+        "setuid": (105, 1), "setgid": (106, 1), "setreuid": (113, 2), "setregid": (114, 2), "setresuid": (117, 3),
+        "setresgid": (119, 3),
+    },
+    "aarch64": {
+        "setregid": (143, 2), "setgid": (144, 1), "setreuid": (145, 2), "setuid": (146, 1), "setresuid": (147, 3),
+        "setresgid": (149, 3),
+    },
+}  # fmt: skip
+"""Number, and how many ids it takes; refused where one of them is 0, which nothing in a box maps to."""
 JUDGED = {
     "x86_64": {"ioctl": 16, "socket": 41, "clone": 56, "execve": 59, "personality": 135, "execveat": 322},
     "aarch64": {"ioctl": 29, "personality": 92, "socket": 198, "clone": 220, "execve": 221, "execveat": 281},
@@ -78,26 +90,37 @@ _CHANGING_BOTH = {
     "fchmodat2": 452,
     "setxattrat": 463,
     "removexattrat": 466,
+    "file_setattr": 469,
 }
 CHANGING = {
     "x86_64": {
         "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87, "symlink": 88,
-        "chmod": 90, "chown": 92, "lchown": 94, "mknod": 133, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
-        "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "mkdirat": 258, "mknodat": 259, "fchownat": 260,
-        "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268, "renameat2": 316,
+        "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "mknod": 133, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
+        "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "utimes": 235, "mkdirat": 258, "mknodat": 259, "fchownat": 260,
+        "futimesat": 261, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268, "renameat2": 316,
         **_CHANGING_BOTH,
     },
     "aarch64": {
         "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
         "mknodat": 33, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45,
-        "fchmodat": 53, "fchownat": 54, "renameat2": 276,
+        "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "renameat2": 276,
         **_CHANGING_BOTH,
     },
 }  # fmt: skip
 """Calls that change what stands under a path: each comes to the launcher, which records those that lead outside."""
 OPENING = {"x86_64": {"open": (2, 1), "openat": (257, 2)}, "aarch64": {"openat": (56, 2)}}
 """Number, and the register with the flags; it comes to the launcher only where they ask for more than reading."""
-TERMINAL_INJECTION = {0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x5423: "TIOCSETD"}
+TIMING = {"x86_64": 280, "aarch64": 88}
+"""``utimensat``; it comes to the launcher only with a path, for what is open already was judged when it was opened."""
+REFUSED_REQUESTS = {
+    0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x5423: "TIOCSETD",
+    0x890B: "SIOCADDRT", 0x890C: "SIOCDELRT", 0x8914: "SIOCSIFFLAGS", 0x8916: "SIOCSIFADDR", 0x8918: "SIOCSIFDSTADDR",
+    0x891C: "SIOCSIFNETMASK", 0x8922: "SIOCSIFMTU", 0x8923: "SIOCSIFNAME", 0x8924: "SIOCSIFHWADDR", 0x8953: "SIOCDARP",
+    0x8955: "SIOCSARP", 0x89A0: "SIOCBRADDBR", 0x89F1: "SIOCADDTUNNEL",
+}  # fmt: skip
+"""Of ioctl: what types into a terminal, and what would change a network's settings."""
+SETTING_REQUESTS = {0x40086602: "FS_IOC_SETFLAGS", 0x401C5820: "FS_IOC_FSSETXATTR"}
+"""Of ioctl: attributes of an open file, such as that it may not be changed. They come to the launcher as changes do."""
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
 RAW = 3
 MPTCP = 262
@@ -116,11 +139,14 @@ def build(machine: str) -> bytes:
     program.answer(NOTIFY)  # the watcher ends the caller: no call of another architecture is ever answered
     program.label("known")
     program.load(NUMBER)
-    program.test(AT_LEAST, X32, yes="missing")
+    program.test(AT_LEAST, X32, yes="notify")
     for name, (number, _flags) in OPENING[machine].items():
         program.test(EQUAL, number, yes=f"judge-{name}")
     for name, number in judged.items():
         program.test(EQUAL, number, yes=f"judge-{name}")
+    for number, ids in BECOMING[machine].values():
+        program.test(EQUAL, number, yes=f"judge-{ids}-ids")
+    program.test(EQUAL, TIMING[machine], yes="judge-times")
     for number in sorted([*refused.values(), *CHANGING[machine].values(), CLONE3]):
         program.test(EQUAL, number, yes="notify")
     program.label("allow")
@@ -129,8 +155,6 @@ def build(machine: str) -> bytes:
     program.label("judge-execveat")
     program.label("notify")
     program.answer(NOTIFY)
-    program.label("missing")
-    program.answer(ERRNO | errno.ENOSYS)
     for name, (_number, register) in OPENING[machine].items():
         program.label(f"judge-{name}")
         program.load(ARGUMENTS + 8 * register)
@@ -146,9 +170,19 @@ def _judge_arguments(program: Program) -> None:
     program.answer(ALLOW)
     program.label("judge-ioctl")
     program.load(ARGUMENTS + 8)
-    for request in TERMINAL_INJECTION:
+    for request in (*REFUSED_REQUESTS, *SETTING_REQUESTS):
         program.test(EQUAL, request, yes="refuse")
     program.answer(ALLOW)
+    for ids in (3, 2, 1):
+        program.label(f"judge-{ids}-ids")
+        program.load(ARGUMENTS + 8 * (ids - 1))
+        program.test(EQUAL, 0, yes="refuse")
+    program.answer(ALLOW)
+    program.label("judge-times")
+    program.load(ARGUMENTS + 8)
+    program.test(EQUAL, 0, no="refuse")
+    program.load(ARGUMENTS + 12)
+    program.test(EQUAL, 0, yes="permit", no="refuse")
     program.label("judge-personality")
     program.load(ARGUMENTS)
     for value in PERSONALITIES:

@@ -18,19 +18,21 @@ from ringfence.sandbox.inner.attempts import KINDS as CHANGE_KINDS
 from ringfence.sandbox.inner.attempts import Attempts, Taken
 from ringfence.sandbox.inner.callers import Callers
 from ringfence.sandbox.inner.carry import AS_ASKED
-from ringfence.sandbox.inner.changes import Change
+from ringfence.sandbox.inner.changes import SETTING, Change
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.moves import Moves
 from ringfence.sandbox.inner.ordinary import CHANGES_BY_NUMBER
 from ringfence.sandbox.inner.seccomp import (
     ARCHES,
+    BECOMING,
     CHANGING,
     CLONE3,
     JUDGED,
     NEW_NAMESPACES,
     NEW_TIME,
     REFUSED,
-    TERMINAL_INJECTION,
+    REFUSED_REQUESTS,
+    SETTING_REQUESTS,
 )
 from ringfence.sandbox.inner.turns import Turns
 
@@ -49,12 +51,16 @@ ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
 ARCHITECTURE = ARCHES.get(kernel.MACHINE)
 NAMES = (
-    {number: name for table in (REFUSED, JUDGED) for name, number in table[kernel.MACHINE].items()} | {CLONE3: "clone3"}
+    {number: name for table in (REFUSED, JUDGED) for name, number in table[kernel.MACHINE].items()}
+    | {number: name for name, (number, _ids) in BECOMING[kernel.MACHINE].items()}
+    | {CLONE3: "clone3"}
     if kernel.NUMBERS
     else {}
 )
 RENAMEAT2 = CHANGING[kernel.MACHINE]["renameat2"] if kernel.NUMBERS else -1
 NOREPLACE, ALL_FLAGS = 1, 0xFFFFFFFF
+SAME = 0xFFFFFFFF
+"""The id that a call shall leave as it is."""
 FAMILIES = {
     1: "unix",
     2: "inet",
@@ -183,7 +189,14 @@ class Calls:
         if change is not None:
             self._change(identity, pid, change, number, arguments)
             return
-        name = NAMES.get(number, str(number))
+        name = NAMES.get(number, "")
+        if not name:
+            self._answer(identity, -errno.ENOSYS, 0)
+            self.record.add("refused-syscall", f"call {number & 0xFFFFFFFF:#x}")
+            return
+        if name == "ioctl" and arguments[1] & 0xFFFFFFFF in SETTING_REQUESTS:
+            self._change(identity, pid, SETTING, number, arguments)
+            return
         if name == "clone3":
             self._clone3(identity, pid, arguments)
             return
@@ -345,7 +358,10 @@ def describe(name: str, arguments: tuple[int, ...]) -> str:
     if name == "socket":
         return _socket(*(argument & 0xFFFFFFFF for argument in arguments[:3]))
     if name == "ioctl":
-        return f"ioctl {TERMINAL_INJECTION.get(arguments[1] & 0xFFFFFFFF, arguments[1])}"
+        return f"ioctl {REFUSED_REQUESTS.get(arguments[1] & 0xFFFFFFFF, arguments[1])}"
+    if name in BECOMING[kernel.MACHINE]:
+        ids = (argument & 0xFFFFFFFF for argument in arguments[: BECOMING[kernel.MACHINE][name][1]])
+        return f"{name} {' '.join('-' if one == SAME else str(one) for one in ids)}"
     if name in {"clone", "unshare", "personality"}:
         return f"{name} {arguments[0] & 0xFFFFFFFF:#x}"
     return name
