@@ -22,8 +22,14 @@ PASSED = [
     b"\x1b]11;#202020\x07",
     b"\x1b[6n",
     b"\x1b(B\x1b=\x1b7\x1b8",
+    b"\x1b]133;A\x07\x1b]133;D;130\x1b\\",
+    b"\x1b[38:2::10:20:30m\x1b[65535b",
 ]
 STOPPED = [
+    b"\x1b]133;A;click_events=1\x07",
+    b"\x1b]133;A;cl=line\x1b\\",
+    b"\x1b[2147483647b",
+    b"\x1b[1;000100000L",
     b"\x1b]52;c;ZXZpbA==\x07",
     b"\x1b]52;c;ZXZpbA==\x1b\\",
     b"\x1b]0;title\x07",

@@ -15,8 +15,9 @@ HELD = 65536
 """An unfinished sequence longer than this is given up: what follows is text again."""
 ATTRIBUTES = b"\x1b[?62;22c"
 COLOURS = re.compile(rb"(?P<which>4|10|11|12|17|19)(?:;[^?]*)?\Z|1(?:04|10|11|12|17|19)(?:;[\d;]*)?\Z")
-LINKS = re.compile(rb"8;[^;]*;(?:https?://.*|file://.*)?\Z|133;[A-D](?:;.*)?\Z")
-"""Hyperlinks that a click opens in a browser or a viewer, and prompt marks. Other schemes start programs."""
+LINKS = re.compile(rb"8;[^;]*;(?:https?://.*|file://.*)?\Z|133;[A-D](?:;\d{1,3})?\Z")
+"""Hyperlinks that a click opens in a browser or a viewer, and prompt marks without settings: some of those make clicks type.
+Other schemes start programs."""
 
 SHARP = rb"[\xc2][\xa0-\xbf]|[\xc3-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
 WIDE = rb"\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
@@ -46,6 +47,8 @@ DISPLAY = frozenset({5, 7, 12, 25, 45, 47, 69, 1047, 1048, 1049, 2026, 2027})
 KEYBOARD = frozenset({1, 9, 66, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 1034, 1036, 1039, 2004})
 """Modes that have the terminal type something other than keys as they are: mouse, focus, pasted text."""
 ON_FROM_THE_START = frozenset({7, 25})
+NUMBERS = re.compile(rb"(?:\d{0,5}[;:])*\d{0,5}")
+"""What counts more than any screen has keeps some terminals busy for minutes."""
 DEEP = 8
 """Keyboard settings that a box may stack."""
 
@@ -127,7 +130,7 @@ class Screen:
     def _control(self, parameters: bytes, middle: bytes, end: bytes) -> bool:
         prefix = parameters[:1] if parameters[:1] in {b"<", b"=", b">", b"?"} else b""
         numbers = parameters[len(prefix) :]
-        if not re.fullmatch(rb"[0-9;:]*", numbers):
+        if not NUMBERS.fullmatch(numbers):
             return False
         if middle:
             if middle + end != b" q" or prefix:
