@@ -14,6 +14,7 @@ from typing import Any
 
 from ringfence.ledger import note
 from ringfence.ledger.anchors import refuse_rewind, unreadable
+from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace
 from ringfence.model.errors import LedgerError
 
@@ -45,10 +46,8 @@ class TimestampAnchor:
         for log, name in last.items():
             path = f"{self.folder}/{name}"
             try:
-                with open(path, "rb") as stream:
-                    text = stream.read(65_536)
-                with open(path.replace(".checkpoint", ".tsr"), "rb") as stream:
-                    token = stream.read(1 << 20)
+                text = read_small(path, note.LONGEST)
+                token = read_small(path.replace(".checkpoint", ".tsr"))
             except OSError as error:
                 raise unreadable(path, os.strerror(error.errno or 0)) from error
             head = note.parse(text)

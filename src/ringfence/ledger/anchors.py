@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ringfence.ledger import note, scan
-from ringfence.ledger.files import open_regular
+from ringfence.ledger.files import open_regular, read_small
 from ringfence.ledger.segment import replace
 from ringfence.ledger.start import Anchor
 from ringfence.ledger.verdict import AnchorStatus
@@ -51,7 +51,7 @@ class CopyAnchor:
             found = {}
             for name in names:
                 with open_regular(f"{self.folder}/{name}") as stream:
-                    head = note.parse(stream.read(65_536))
+                    head = note.parse(stream.read(note.LONGEST + 1))
                 if head is None or head.origin != note.origin(name.removesuffix(".checkpoint")):
                     raise unreadable(f"{self.folder}/{name}", "it is not a checkpoint")
                 found[name.removesuffix(".checkpoint")] = head
@@ -84,7 +84,7 @@ class FileAnchor:
         """The checkpoint in the file. Raises LedgerError ``anchor-unreadable``."""
         try:
             with open(self.path, "rb") as stream:
-                head = note.parse(stream.read(65_536))
+                head = note.parse(stream.read(note.LONGEST + 1))
         except OSError as error:
             raise unreadable(self.name, os.strerror(error.errno or 0)) from error
         if head is None:
@@ -110,7 +110,7 @@ _PLACE = re.compile(r"/|[\w.@+][\w.@+-]*:")
 
 def parse_anchor(text: str, directory: str) -> "PushAnchor":
     """The anchor that ``copy:FOLDER``, ``git:LOCATION[#REF]`` or ``rfc3161:URL#ROOTS.pem`` names. Raises ``bad-anchor``."""
-    kind, _, rest = text.partition(":")
+    kind, _, rest = text.partition(":") if _can_be_a_name(text) else ("", "", "")
     if kind == "copy" and rest.startswith("/"):
         return CopyAnchor(folder=os.path.realpath(rest))
     if kind == "git" and _PLACE.match(rest):  # a relative folder would be another one for the supervisor
@@ -138,6 +138,13 @@ class PushAnchor(Anchor, Protocol):
         ...
 
 
+def _can_be_a_name(text: str) -> bool:
+    try:
+        return b"\x00" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def configured(directory: str) -> list["PushAnchor"]:
     """The anchors of a ledger. Raises LedgerError ``bad-anchor``."""
     return [parse_anchor(text, directory) for text in names(directory)]
@@ -147,12 +154,10 @@ def names(directory: str) -> list[str]:
     """The anchors of a ledger as they are written."""
     path = f"{directory}/anchors.json"
     try:
-        with open(path, "rb") as stream:
-            found = json.load(stream)
-        return [str(text) for text in found["anchors"]]
+        return [str(text) for text in json.loads(read_small(path))["anchors"]]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise LedgerError("bad-anchor", "the list of anchors cannot be read", where=path) from error
 
 
@@ -172,9 +177,9 @@ def note_receipt(directory: str, name: str, head: note.Checkpoint) -> None:
 
 def _receipts(directory: str) -> Mapping[str, int]:
     try:
-        with open(f"{directory}/anchor-receipts.json", "rb") as stream:
-            return {str(name): int(size) for name, size in json.load(stream).items()}
-    except (OSError, ValueError, AttributeError, TypeError):
+        told = json.loads(read_small(f"{directory}/anchor-receipts.json"))
+        return {str(name): int(size) for name, size in told.items() if 0 <= size < 10**16}
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return {}
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringfence.ledger import keys, note
-from ringfence.ledger.files import open_regular
+from ringfence.ledger.files import open_regular, read_small
 from ringfence.ledger.resume import altered
 from ringfence.ledger.segment import replace
 from ringfence.ledger.tree import fold
@@ -58,8 +58,7 @@ class Epochs:
         """The stored list. Raises LedgerError ``ledger-key``."""
         path = f"{directory}/keys/epochs.json"
         try:
-            with open(path, "rb") as stream:
-                rows = json.loads(stream.read(1 << 20))
+            rows = json.loads(read_small(path))
             return cls(known=tuple(_row(number, *row) for number, row in enumerate(rows, 1))).checked()
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(
@@ -104,7 +103,7 @@ def read_checkpoint(directory: str) -> note.Checkpoint | None:
     path = f"{directory}/checkpoint"
     try:
         with open_regular(path) as stream:
-            found = note.parse(stream.read(65_536))
+            found = note.parse(stream.read(note.LONGEST + 1))
     except FileNotFoundError:
         return None
     if found is None:

@@ -44,6 +44,18 @@ def open_regular(path: str) -> BinaryIO:
     return open(fd, "rb", buffering=_BLOCK)
 
 
+def read_small(path: str, most: int = 1 << 20) -> bytes:
+    """A small file that lies beside the evidence, whole. Raises OSError, also where it is no regular file or too long."""
+    try:
+        with open_regular(path) as stream:
+            data = stream.read(most + 1)
+    except LedgerError as error:
+        raise OSError(errno.EINVAL, "it is not a regular file", path) from error
+    if len(data) > most:
+        raise OSError(errno.EFBIG, "it is longer than such a file can be", path)
+    return data
+
+
 def open_plain(path: str) -> BinaryIO:
     """A segment. Raises as ``open_regular`` does, also where it is longer than one can be."""
     stream = open_regular(path)

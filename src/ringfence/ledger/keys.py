@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ringfence.ledger import note
+from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace, sync_directory
 from ringfence.model.errors import LedgerError
 
@@ -34,8 +35,7 @@ def load_key(directory: str, epoch: int) -> "Ed25519PrivateKey":
 
     path = key_path(directory, epoch)
     try:
-        with open(path, "rb") as stream:
-            return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(stream.read(256).decode().strip()))
+        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(read_small(path, 256).decode().strip()))
     except (OSError, ValueError) as error:
         raise LedgerError(
             "ledger-key",
@@ -49,7 +49,7 @@ def destroy_key(directory: str, epoch: int) -> None:
     """Overwrite and remove a private key. Nothing happens where it is gone already."""
     path = key_path(directory, epoch)
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return
     try:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 
 ED25519 = b"\x01"
+LONGEST = 65_536
+"""Bytes of a note."""
 _SIZE = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
@@ -57,7 +59,12 @@ def key_id(name: str, public: bytes) -> bytes:
 
 
 def parse(text: bytes) -> Checkpoint | None:
-    """The checkpoint of a note, or None where it is not exactly a note of three lines with signatures."""
+    """The checkpoint of a note, or None where it is not exactly a note of three lines with signatures.
+
+    Who reads it from a file reads one byte more than ``LONGEST``: what follows would not be seen.
+    """
+    if len(text) > LONGEST:
+        return None
     try:
         head, signed, rest = text.decode().partition("\n\n")
         origin_line, size, root = head.split("\n")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ringfence.ledger.files import open_regular, read_small
 from ringfence.ledger.segment import replace, sync_directory
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
@@ -88,7 +89,7 @@ class PersonalStore:
             for name in (f"{own}.key", f"{own}.box"):
                 path = f"{self._folder}/{name}"
                 try:
-                    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
                 except FileNotFoundError:
                     continue
                 try:
@@ -112,8 +113,7 @@ class PersonalStore:
 
         path = f"{self._folder}/{own}.key"
         try:
-            with open(path, "rb") as stream:
-                key = bytes.fromhex(stream.read(256).decode().strip())
+            key = bytes.fromhex(read_small(path, 256).decode().strip())
         except FileNotFoundError:
             if not make:
                 raise
@@ -127,7 +127,7 @@ class PersonalStore:
     def _append(self, own: str, data: bytes) -> None:
         path = f"{self._folder}/{own}.box"
         fresh = not os.path.exists(path)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             view = memoryview(data)
             before = os.fstat(fd).st_size
@@ -147,7 +147,7 @@ class PersonalStore:
         path = f"{self._folder}/{own}.box"
         if not os.path.exists(path):
             return
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             while len(head := stream.read(_FRAME.size)) == _FRAME.size:
                 length, nonce = _FRAME.unpack(head)
                 if not 64 <= length <= _MAX:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ringfence.ledger import holds, scan
 from ringfence.ledger.classes import DEFAULTS, Classes, Recorded, Stated, read_recorded, stated
+from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace, sync_directory
 from ringfence.ledger.tree import fold
 from ringfence.model.entry import EntryKind, Json
@@ -48,15 +49,14 @@ def load_days(directory: str) -> tuple[Stated, Recorded | None]:
     """What a ledger's ``retention.json`` says: the days of its own, and what was recorded last. Raises ``bad-retention``."""
     path = f"{directory}/retention.json"
     try:
-        with open(path, "rb") as stream:
-            found = json.load(stream)
+        found = json.loads(read_small(path))
         unknown = found.keys() - {*DEFAULTS, "recorded"}
         if unknown:
             raise LedgerError("bad-retention", f"the retention classes have no {min(unknown)!r}", where=path)
         return stated(found), read_recorded(found.get("recorded"))
     except FileNotFoundError:
         return Stated(), None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise LedgerError("bad-retention", "the retention classes cannot be read", where=path) from error
 
 
@@ -186,8 +186,7 @@ def remove(directory: str, before: int) -> None:
 def finish_removal(directory: str) -> None:
     """Go on with a removal that a crash cut short; its entry was durable before it began."""
     try:
-        with open(f"{directory}/purging", "rb") as stream:
-            before = int(stream.read(32))
+        before = int(read_small(f"{directory}/purging", 32))
     except (FileNotFoundError, ValueError):
         return
     mark = b'"before":%d,' % before

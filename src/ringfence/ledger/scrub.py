@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from ringfence.ledger import canonical
+from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
@@ -88,8 +89,7 @@ def load_key(directory: str) -> bytes:
     """The key of the keyed hashes, made at first use. Raises LedgerError ``ledger-key``."""
     path = f"{directory}/keys/scrub-1.key"
     try:
-        with open(path, "rb") as stream:
-            key = bytes.fromhex(stream.read(256).decode().strip())
+        key = bytes.fromhex(read_small(path, 256).decode().strip())
     except FileNotFoundError:
         key = os.urandom(32)
         replace(path, key.hex().encode() + b"\n")

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ringfence.ledger import canonical, envelope, frame, keys, note, scan
 from ringfence.ledger.checkpoint import Epochs, read_checkpoint, store_checkpoint
+from ringfence.ledger.files import read_small
 from ringfence.ledger.resume import State, altered, clear_leftovers, header_of, resume
 from ringfence.ledger.retention import finish_removal
 from ringfence.ledger.segment import Segment, replace
@@ -253,8 +254,7 @@ def _carry_path(directory: str, first: int) -> str:
 
 def _carried(directory: str, first: int) -> dict[str, tuple[str, str]]:
     try:
-        with open(_carry_path(directory, first), "rb") as stream:
-            stored = json.load(stream)
+        stored = json.loads(read_small(_carry_path(directory, first), 64 << 20))
         return {str(call): (str(record), str(mission)) for call, (record, mission) in stored.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

@@ -40,7 +40,7 @@ def verify(
     """The verdict on the ledger in ``directory``.
 
     ``anchors`` are asked for the heads they remember; the verdict is OK only where at least one covers every record
-    older than ``max_age``. ``depth`` is ``chain``, ``tree`` or ``strict``. ``redecide`` decides a recorded intent
+    older than ``max_age``. ``depth`` is ``chain`` (never OK: heads sign for the tree), ``tree`` or ``strict``. ``redecide`` decides a recorded intent
     again (None: it cannot). Raises LedgerError ``ledger-missing`` where there is no ledger and none is remembered,
     ``anchor-unreadable`` where an anchor cannot be asked.
     """
