@@ -129,11 +129,16 @@ def _allowed(value) -> bool:
     return not isinstance(value, int) or abs(value) < 2**53
 
 
+def _deepest(value) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(_deepest, inner), default=0)
+
+
 def canonical(line: bytes):
     """The record as an object, or None where the line is not its canonical form."""
     try:
         value = json.loads(line[:-1].decode("utf-8"))
-        if not isinstance(value, dict) or not _allowed(value):
+        if not isinstance(value, dict) or not _allowed(value) or _deepest(value) > 100:
             return None
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return value if text.encode("utf-8") + b"\n" == line else None
@@ -148,10 +153,7 @@ def _sound(value: dict) -> bool:
         return False
     if value["kind"] in BARE and value.keys() & {"call", "mission", "parent", "personal"}:
         return False
-    personal = value.get("personal", {})
-    return isinstance(personal, dict) and all(
-        isinstance(part, dict) and part.keys() == {"bytes", "commit", "subject"} for part in personal.values()
-    )
+    return isinstance(value.get("personal", {}), dict)
 
 
 # Reading.
@@ -178,6 +180,8 @@ def _base64(text: str) -> bytes:
 def note(octets: bytes) -> Note | None:
     """Read one signed note; None where it is none."""
     try:
+        if len(octets) > 65_536:
+            return None
         text, empty, below = octets.decode("utf-8").rpartition("\n\n")
         origin, size, root = text.split("\n")
         lines = []
@@ -380,6 +384,8 @@ class Stranger:
             for one in pending:
                 self.record(one)
             self.commit(line)
+            if not pending:
+                raise Fault("ALTERED", self.log.size)
             end, pending, length = at, [], 0
         self.tail(rest[end:], len(head) + 1 + end, last=last)
 

@@ -122,7 +122,7 @@ def test_whatever_random_damage_leaves_recognised_is_canonical():
 
 def test_a_hostile_record_is_matched_in_linear_time_or_not_learned():
     deep: object = "x"
-    for _ in range(200):
+    for _ in range(90):
         deep = [deep, deep] if _ < 8 else [deep]
     assert not known(learned({"body": deep}), line_of({"body": deep}))
     shapes = learned({"body": ["x"] * 3000 + [1]})

@@ -233,6 +233,35 @@ def test_a_rewritten_suffix_is_altered_without_the_key_and_forked_with_it(small)
     assert judge(small) is Verdict.NO_ANCHOR  # what a key's thief can do unseen where nothing was anchored
 
 
+def test_the_chain_alone_is_never_a_pass_since_heads_sign_for_the_tree(small):
+    anchor = Remembered(head_of(small))
+    assert judge(small, anchor) is Verdict.OK
+    assert judge(small, anchor, depth="chain") is Verdict.NO_ANCHOR
+    rewritten(small, 5, sign=False)
+    assert judge(small, anchor, depth="chain") is Verdict.NO_ANCHOR
+    assert judge(small, anchor, depth="tree") is Verdict.ALTERED
+
+
+def test_a_commit_line_without_records_is_altered(small, stranger):
+    anchor = head_of(small)
+    lines = lines_of(small)
+    place = next(i for i, (_, line) in enumerate(lines) if line.startswith(b"="))
+    write_lines([*lines[: place + 1], lines[place], *lines[place + 1 :]])
+    for depth in ("chain", "tree", "strict"):
+        assert judge(small, Remembered(anchor), depth=depth) is Verdict.ALTERED
+    assert judge_alone(small, anchor) == "ALTERED"
+    assert stranger.verify(str(small), [anchor.text()])[0] == "ALTERED"
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to(path)])
+def test_segments_that_are_no_folder_are_none(small, make):
+    anchor = head_of(small)
+    shutil.rmtree(small / "segments")
+    make(small / "segments")
+    assert judge(small, Remembered(anchor)) is Verdict.TRUNCATED
+    assert judge_alone(small, anchor) == "TRUNCATED"
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -57,7 +57,10 @@ def _configure_reading(
         "--max-age", type=_seconds, default=86400, metavar="SECONDS", help="how long an entry may wait for an anchor"
     )
     verify.add_argument(
-        "--depth", choices=("chain", "tree", "strict"), default="strict", help="strict reads every record"
+        "--depth",
+        choices=("chain", "tree", "strict"),
+        default="strict",
+        help="strict reads every record; chain alone proves nothing",
     )
     verify.add_argument("--replay", action="store_true", help="decide every recorded permission again")
     export = verbs.add_parser("export", parents=[common], help="take evidence elsewhere")

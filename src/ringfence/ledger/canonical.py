@@ -10,6 +10,8 @@ from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
 MAX_INTEGER = 2**53 - 1
+MAX_DEPTH = 100
+"""Objects and arrays inside each other in a record, itself the first: below what any JSON library gives up at."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
@@ -21,7 +23,14 @@ number may look like one, and then the walk decides."""
 
 
 def encode(value: Json) -> bytes:
-    """The canonical bytes of ``value``. Raises LedgerError ``entry-not-canonical`` naming what is not admitted."""
+    """The canonical bytes of ``value``, which stands inside a record.
+
+    Raises LedgerError ``entry-not-canonical`` naming what is not admitted.
+    """
+    return _encoded(value, MAX_DEPTH - 1)
+
+
+def _encoded(value: Json, most: int) -> bytes:
     try:
         encoded = _encode(value)
         surely = encoded.isascii() and not _pack(value).translate(None, _HARMLESS)
@@ -32,7 +41,22 @@ def encode(value: Json) -> bytes:
     if not encoded.isascii():
         # Only now can a key be outside ASCII, where code point order and RFC 8785's UTF-16 order part ways.
         admit_keys(value)
+    if is_deeper(value, encoded, most):
+        raise _refused(f"more than {most} objects and arrays inside each other")
     return encoded
+
+
+def is_deeper(value: Json, encoded: bytes, most: int = MAX_DEPTH) -> bool:
+    """Whether more than ``most`` objects and arrays stand inside each other. ``encoded`` is the value's bytes."""
+    if encoded.count(b"{") + encoded.count(b"[") <= most:
+        return False
+    level, depth = [value], 0
+    while level := [outer for outer in level if outer.__class__ is dict or outer.__class__ is list]:
+        depth += 1
+        if depth > most:
+            return True
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+    return False
 
 
 def decode(stored: bytes) -> Json:
@@ -44,7 +68,7 @@ def decode(stored: bytes) -> Json:
         value: Json = _decode(stored)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _refused("bytes that are not JSON") from error
-    if encode(value) != stored:
+    if _encoded(value, MAX_DEPTH) != stored:
         raise _refused("JSON that is written in another way than the canonical one")
     return value
 
@@ -84,5 +108,5 @@ def _refused(what: str) -> LedgerError:
     return LedgerError(
         "entry-not-canonical",
         f"a ledger record cannot hold {what}",
-        remedy="use integers (microseconds, bytes), text for ratios, ASCII keys; see docs/ledger-format.md",
+        remedy="use integers (microseconds, bytes), text for ratios, ASCII keys, few levels; see docs/ledger-format.md",
     )

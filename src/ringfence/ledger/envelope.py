@@ -15,8 +15,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
 _NAMED = "1 to 128 letters, digits and ._:/@+-"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _ROOM = frame.MAX_RECORD - len(frame.complete(b"", frame.NO_HASH, 10**15, 10**15))
-MIN_TIME, MAX_TIME = 10**15, 10**16
-"""Instants a record can hold: 2001 to 2286, so that every time has 16 digits."""
+MIN_TIME, MAX_TIME = 10**15, 2**53
+"""Instants a record can hold: 2001 to 2255, so that every time has 16 digits and is a canonical number."""
 BARE = (EntryKind.CREATED, EntryKind.KEY_ROTATED, EntryKind.RETENTION)
 """Kinds that verification itself reads: they have no call, mission, parent or personal part, so that they are found fast."""
 _BARE = frozenset(kind.value for kind in BARE)

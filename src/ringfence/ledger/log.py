@@ -247,7 +247,7 @@ class Ledger:
 
     def _prepare(self, entry: Entry) -> Prepared:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
-            raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2286")
+            raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2255")
         body, apart = contents_apart(entry.body) if entry.kind is _INTENT else (entry.body, {})
         secrets = self._secrets or self._default_secrets()
         body = secrets.scrub(body)

@@ -1,5 +1,6 @@
 """Reading segment files: which there are, their headers, and their records group by group. Checks framing, not proofs."""
 
+import errno
 import functools
 import os
 import re
@@ -9,6 +10,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from ringfence.ledger import canonical
 from ringfence.ledger.files import open_packed, open_plain
 from ringfence.ledger.frame import MAX_GROUP, MAX_LINES, MAX_RECORD, Header, parse_commit, parse_header
 from ringfence.model.entry import Json
@@ -64,8 +66,10 @@ def segments(directory: str) -> list[SegmentFile]:
     found: dict[int, SegmentFile] = {}
     try:
         names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:  # there is no such folder
+            return []
+        raise
     for name in names:
         match = _NAME.fullmatch(name)
         if match and int(match[1]) not in found:
@@ -169,8 +173,8 @@ def value_of(line: bytes, where: str) -> dict[str, Json]:
     """A record's fields. Raises LedgerError ``ledger-altered`` where the line is no JSON object."""
     try:
         value = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LedgerError("ledger-altered", "a record is not JSON", where=where) from error
-    if not isinstance(value, dict):
-        raise LedgerError("ledger-altered", "a record is not a JSON object", where=where)
+    if not isinstance(value, dict) or canonical.is_deeper(value, line):
+        raise LedgerError("ledger-altered", "a record is not a JSON object, or too deep", where=where)
     return value

@@ -62,17 +62,22 @@ def verify(
         _check_manifest(directory)
         if walked.torn:
             raise Fault(Verdict.TORN, walked.torn, "a group of records is cut short; none of it was acknowledged")
-        again = replay(directory, redecide) if redecide is not None else None
+        try:
+            again = replay(directory, redecide) if redecide is not None else None
+            return _proven(directory, walked, known, checkpoint, again, now=now, max_age=max_age, depth=depth)
+        except LedgerError as error:
+            if error.code != "ledger-altered":
+                raise
+            raise Fault(Verdict.ALTERED, error.where, error.what) from error
     except Fault as fault:
         return _result(walked, fault.verdict, place=fault.place, detail=fault.detail, checkpoint=checkpoint)
-    return _proven(directory, walked, known, checkpoint, again, now=now, max_age=max_age)
 
 
 def _own(directory: str) -> note.Checkpoint | None:
     path = f"{directory}/checkpoint"
     try:
         with open_regular(path) as stream:
-            found = note.parse(stream.read(65_536))
+            found = note.parse(stream.read(note.LONGEST + 1))
     except FileNotFoundError:
         return None
     except LedgerError as error:
@@ -255,7 +260,15 @@ def _covered(walked: Walked, head: note.Checkpoint, place: str, depth: str, othe
 
 
 def _proven(
-    directory: str, walked: Walked, known: Heads, checkpoint: int, again: Replay | None, *, now: Micros, max_age: Micros
+    directory: str,
+    walked: Walked,
+    known: Heads,
+    checkpoint: int,
+    again: Replay | None,
+    *,
+    now: Micros,
+    max_age: Micros,
+    depth: str,
 ) -> Verification:
     statuses = tuple(
         status(directory, name, logs[walked.log].size, size=walked.size, now=now)
@@ -275,6 +288,8 @@ def _proven(
         )
     elif not statuses:
         verdict, detail = Verdict.NO_ANCHOR, "no anchor outside covers this log: its end could have been cut unseen"
+    elif depth == walk.CHAIN:
+        verdict, detail = Verdict.NO_ANCHOR, "the chain alone was read: heads sign for the tree, so none was compared"
     elif min(found.lag_us for found in statuses) > max_age:
         verdict, detail = Verdict.STALE_ANCHOR, "the newest anchor leaves records uncovered for longer than allowed"
     place = f"record {again.first_mismatch}" if again is not None and verdict is Verdict.POLICY_MISMATCH else ""

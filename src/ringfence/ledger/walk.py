@@ -139,6 +139,9 @@ def _records(walked: Walked, task: Task, file: scan.SegmentFile, stream: BinaryI
         _group(walked, task, file.path, pending)
         if line != b"= %d %s\n" % (walked.size, walked.prev.encode()):
             raise diagnose.explain_commit(place=file.path, line=line, size=walked.size, last=walked.prev)
+        if not pending:
+            place = f"{file.path}, commit line after record {walked.size - 1}"
+            raise Fault(Verdict.ALTERED, place, "no records stand before it")
         pending.clear()
         length = 0
     start = stream.tell() - sum(map(len, pending))
@@ -209,8 +212,10 @@ def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> list[Json]:
         if len(values) == len(numbered) and _encode_lines(values) == text and not _may_hold_large(text):
             if not text.isascii():
                 canonical.admit_keys(values)
-            for value in values:
+            for value, (_, line) in zip(values, numbered, strict=True):
                 _admit_members(value)
+                if canonical.is_deeper(value, line):
+                    raise _FloatFound
             return values
     except (_FloatFound, LedgerError, msgspec.MsgspecError, UnicodeError, TypeError, AttributeError, RecursionError):
         pass  # one of them is at fault; the slow path below says which

@@ -34,7 +34,7 @@ COMMIT = re.compile(rb"= ([1-9][0-9]{0,15}) ([0-9a-f]{64})\n")
 NAME = re.compile(r"([0-9]{20})\.seg(\.gz)?")
 ENDING = re.compile(rb',"prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),"time":[0-9]{16},"v":1\}\n')
 HEX = re.compile(r"(?:[0-9a-f]{2})*")
-LINE, GROUP, LINES, SEGMENT = 65_535, 8 << 20, 65_536, 256 << 20
+LINE, GROUP, LINES, SEGMENT, NOTE, DEPTH = 65_535, 8 << 20, 65_536, 256 << 20, 65_536, 100
 LATER = 10_000
 PART = re.compile(r"(?:segments/|anchors/)?[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 END = len(b'1234567890123456,"v":1}\n')
@@ -176,8 +176,10 @@ def own_checkpoint(path: str) -> Head | None:
 
 def read_checkpoint(path: str, stream: BinaryIO) -> Head:
     """The checkpoint in a file; raises Wrong where it is none."""
-    data = stream.read(65536)
+    data = stream.read(NOTE + 1)
     try:
+        if len(data) > NOTE:
+            raise ValueError(path)
         text, gap, rest = data.decode().partition("\n\n")
         origin, size, root = text.split("\n")
         if not gap or not rest.endswith("\n") or not re.fullmatch("0|[1-9][0-9]{0,15}", size):
@@ -340,6 +342,8 @@ class Log:
                 self.records(pending, path)
                 if line != b"= %d %s\n" % (self.size, self.prev.encode()):
                     raise self.wrong_commit(line, path)
+                if not pending:
+                    raise Wrong("ALTERED", path, f"a commit line without records stands after record {self.size - 1}")
                 pending, length = [], 0
         start = stream.tell() - sum(map(len, pending))
         return start, self.rest(pending, stream, path)
@@ -470,7 +474,7 @@ def fields(line: bytes) -> dict[str, Any]:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and not is_deeper(found, line) else {}
 
 
 def refuse(text: str) -> Any:
@@ -491,7 +495,7 @@ def canonical(line: bytes) -> bool:
     try:
         value = json.loads(line, parse_float=refuse, parse_constant=refuse, parse_int=small_integer)
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        return text.encode() + b"\n" == line and members_fit(value) and ascii_keys(value)
+        return text.encode() + b"\n" == line and members_fit(value) and ascii_keys(value) and not is_deeper(value, line)
     except (ValueError, AttributeError, RecursionError):
         return False
 
@@ -502,6 +506,17 @@ def members_fit(value: dict[str, Any]) -> bool:
     objects = [value[name] for name in ("body", "personal") if name in value]
     known = NEEDED <= value.keys() <= MEMBERS and all(isinstance(text, str) for text in texts)
     return known and all(isinstance(inner, dict) for inner in objects)
+
+
+def is_deeper(value: object, line: bytes) -> bool:
+    """Whether more objects and arrays stand inside each other than a record may have."""
+    if line.count(b"{") + line.count(b"[") <= DEPTH:
+        return False
+    level: list[Any] = [value]
+    for _ in range(DEPTH + 1):
+        level = [outer for outer in level if isinstance(outer, dict | list)]
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+    return bool(level)
 
 
 def ascii_keys(value: object) -> bool:
