@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.cli import ledger_show
 from ringfence.cli.main import main
 from ringfence.ledger import record
 from ringfence.ledger.log import Ledger
@@ -77,6 +78,14 @@ def test_show_lists_filters_and_escapes(state, capsys):
     assert "--before" in err
 
 
+@pytest.mark.parametrize("body", [{"exit": 0, "duration": "x"}, {"exit": [], "duration": None}])
+def test_a_record_of_another_make_is_shown_as_far_as_it_says_something(body):
+    record = {"seq": 1, "time": 1_800_000_000_000_000, "kind": "tool.result", "body": body}
+    assert "exit" in ledger_show.line(record)
+    request = {"decision": {"tier": 5}, "request": {"host": "h"}}
+    assert "h:None" in ledger_show.line({**record, "body": request})
+
+
 def test_verify_is_not_a_pass_without_an_anchor_and_ok_with_one(state, capsys, tmp_path):
     assert ringfence(state, "verify") == 14
     assert "NO_ANCHOR" in capsys.readouterr().out
@@ -87,7 +96,7 @@ def test_verify_is_not_a_pass_without_an_anchor_and_ok_with_one(state, capsys, t
     assert ringfence(state, "verify", "--json", "--replay") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "OK"
-    assert found["replay"] == {"allowed": 2, "lawful": 2, "not_replayed": 0}
+    assert found["replay"] == {"allowed": 2, "lawful": 2, "not_replayed": 0, "undecided": 0}
 
 
 def test_an_anchor_that_is_gone_can_be_taken_away(state, capsys, tmp_path):
@@ -182,6 +191,36 @@ def test_a_stored_policy_that_was_altered_is_a_mismatch_and_one_that_is_gone_is_
     stored.unlink()
     assert ringfence(state, "verify", "--replay") == 14
     assert "2 could not be decided again" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("loss", ["policy", "request", "context", "side store"])
+def test_a_permission_that_cannot_be_decided_again_is_never_a_pass(state, capsys, tmp_path, loss):
+    if loss == "policy":
+        for stored in (state / "state" / "policies").glob("*.json"):
+            stored.unlink()
+    else:
+        body: dict = {"decision": {"tier": "allow", "policy": "0" * 64, "reasons": []}, "cwd": "/", "facts": {}}
+        parts = {
+            "request": {"request": {"kind": "shell", "line": {"hex": "zz"}}},
+            "context": {"request": {"kind": "shell", "line": "x"}, "context": {"remotes": 5}},
+            "side store": {"request": {"kind": "file", "action": "write", "path": "/x", "content": "text"}},
+        }
+        with Ledger.open(str(state / "state" / "ledger")) as ledger:
+            ledger.append(
+                [Entry(kind=EntryKind.INTENT, time=now(), mission=MissionId("m-9"), body={**body, **parts[loss]})]
+            )
+        if loss == "side store":
+            shutil.rmtree(state / "state" / "ledger" / "private")
+    (tmp_path / "elsewhere").mkdir()
+    assert ringfence(state, "anchor", "--add", f"copy:{tmp_path}/elsewhere") == 0
+    assert ringfence(state, "verify") == 0
+    capsys.readouterr()
+    assert ringfence(state, "verify", "--replay") == 14
+    assert "not proven" in capsys.readouterr().out
+    if loss == "side store":  # what an entry says was erased is no loss
+        assert ringfence(state, "erase", "--mission", "m-9", "--ground", "GDPR 17(1)(b)") == 0
+        assert ringfence(state, "anchor") == 0
+        assert ringfence(state, "verify", "--replay") == 0
 
 
 def test_export_proof_hold_and_index(state, capsys, tmp_path):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -53,6 +54,27 @@ def check(folder: Path, *more: str) -> subprocess.CompletedProcess:
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "segments/{:020d}.seg", "segments/{:020d}.seg.gz"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_is_no_file_of_the_log_is_never_carried_into_an_export(filled, tmp_path, name, kind):
+    filled.close()
+    private = tmp_path / "private"
+    private.write_text("a secret of somebody")
+    path = Path(filled.directory, name.format(10**6))
+    path.unlink(missing_ok=True)
+    if kind == "link":
+        path.symlink_to(private)
+    else:
+        os.mkfifo(path)
+    for act in (
+        lambda: export.bundle(filled.directory, str(tmp_path / "out")),
+        lambda: list(export.rows(filled.directory, "in-toto", mission="m-1")),
+    ):
+        with pytest.raises(LedgerError, match="ledger-altered"):
+            act()
+    assert not [p for p in (tmp_path / "out").rglob("*") if p.is_file() and b"somebody" in p.read_bytes()]
 
 
 def test_a_bundle_verifies_itself_elsewhere_and_finds_a_changed_byte(filled, tmp_path):

@@ -5,6 +5,7 @@ supervisor; where none runs, the ledger is opened here for as long as the verb t
 """
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -170,7 +171,7 @@ def _verify(args: argparse.Namespace, paths: Paths, directory: str) -> int:
         print(json.dumps(_fields(found)))
     else:
         _print_verification(found)
-    if found.verdict.value == "OK":
+    if found.verdict.value == "OK" and not (found.replay is not None and found.replay.undecided):
         return CLEAN
     return NOT_PROVEN if found.verdict.proven else ALTERED
 
@@ -193,6 +194,8 @@ def _print_verification(found: "Verification") -> None:
         print(
             f"  decided again: {r.lawful} of {r.allowed} permissions lawful, {r.not_replayed} could not be decided again"
         )
+        if r.undecided:
+            print(f"  not proven: of {r.undecided} of them the policy or a part is missing here, or cannot be read")
 
 
 def _fields(found: "Verification") -> dict[str, object]:
@@ -211,25 +214,36 @@ def _fields(found: "Verification") -> dict[str, object]:
         ],
         "replay": None
         if replay is None
-        else {"allowed": replay.allowed, "lawful": replay.lawful, "not_replayed": replay.not_replayed},
+        else {
+            "allowed": replay.allowed,
+            "lawful": replay.lawful,
+            "not_replayed": replay.not_replayed,
+            "undecided": replay.undecided,
+        },
     }
 
 
 def redecider(paths: Paths, directory: str) -> Callable[[Mapping[str, Json]], Tier | None]:
-    """Decides a recorded intent again with the policy that it names; None where that cannot be done."""
+    """Decides a recorded intent again with the policy that it names; None where a part was erased. Raises Undecided."""
+    from ringfence.ledger import admin
     from ringfence.ledger import record as records
     from ringfence.ledger.personal import PersonalStore
+    from ringfence.ledger.replay import Undecided
     from ringfence.model.ids import Sha256
     from ringfence.policy.policy import Policy
     from ringfence.policy.store import PolicyStore
 
     store, side, loaded = PolicyStore(paths.policies), PersonalStore(directory), dict[tuple[str, str, str], Policy]()
+    erased = functools.cache(lambda: admin.erased(directory))
 
     def redecide(record: Mapping[str, Json]) -> Tier | None:
         def load(name: str) -> str | None:
             personal = record.get("personal")
             commit = personal.get(name) if isinstance(personal, dict) else None
-            return side.load(commit) if isinstance(commit, dict) else None
+            found = side.load(commit) if isinstance(commit, dict) else None
+            if found is None and (not isinstance(commit, dict) or str(commit.get("subject")) not in erased()):
+                raise Undecided
+            return found
 
         body = record.get("body")
         decision = body.get("decision") if isinstance(body, dict) else None
@@ -242,7 +256,11 @@ def redecider(paths: Paths, directory: str) -> Callable[[Mapping[str, Json]], Ti
                 loaded[key] = Policy.from_effective(store.get(Sha256(digest)), root=facts.root, home=facts.home)
             return loaded[key].decide_with(call, facts).tier
         except RingfenceError as error:
-            return Tier.DENY if error.code == "policy-altered" else None
+            if error.code == "policy-altered":
+                return Tier.DENY
+            raise Undecided from error
+        except (records.Malformed, TypeError, ValueError, AttributeError) as error:
+            raise Undecided from error
         except records.NotReplayable:
             return None
 

@@ -186,7 +186,8 @@ def _says(fields: Mapping[str, Json]) -> str:
     if "exit" in fields or "signal" in fields or "controls" in fields:
         ended = f", ended by the fence: {fields['ended_by']}" if fields.get("ended_by") else ""
         how = f"signal {fields['signal']}" if fields.get("signal") is not None else f"exit {fields.get('exit')}"
-        return f"{how}{ended}, {int(str(fields.get('duration', 0))) / 1e6:.3f} s"
+        took = fields.get("duration", 0)
+        return f"{how}{ended}, {took / 1e6:.3f} s" if isinstance(took, int) else f"{how}{ended}"
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)[:200]
 
 
@@ -199,7 +200,7 @@ def _request(request: Json) -> str:
             return " ".join(str(word) for word in value)[:160]
         if value is not None:
             action = f"{request['action']} " if "action" in request else ""
-            port = f":{request['port']}" if name == "host" else ""
+            port = f":{request.get('port')}" if name == "host" else ""
             return f"{action}{value}{port}"[:160]
     return "?"
 

@@ -205,16 +205,22 @@ def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
 
 def finish_erasures(ledger: Ledger) -> Answer:
     """Erase what an entry says was erased: a crash may have come between the two."""
-    mark = b'"kind":"%s"' % EntryKind.ERASED.value.encode()
-    erased: dict[str, int] = {}
-    for seq, line in scan.lines(ledger.directory):
-        body = scan.value_of(line, ledger.directory).get("body") if mark in line else None
-        if isinstance(body, dict) and body.get("subject"):
-            erased[str(body["subject"])] = seq
-    left = [subject for subject in erased if ledger.keeper.has(subject)]
-    newer = {subject for subject in left if _named_after(ledger, subject, erased[subject])}
+    told = erased(ledger.directory)
+    left = [subject for subject in told if ledger.keeper.has(subject)]
+    newer = {subject for subject in left if _named_after(ledger, subject, told[subject])}
     again: list[Json] = [subject for subject in left if subject not in newer and ledger.keeper.erase(subject)]
     return {"erased": again}
+
+
+def erased(directory: str) -> dict[str, int]:
+    """Every subject that an entry says was erased, with the number of the newest such entry."""
+    mark = b'"kind":"%s"' % EntryKind.ERASED.value.encode()
+    found: dict[str, int] = {}
+    for seq, line in scan.lines(directory):
+        body = scan.value_of(line, directory).get("body") if mark in line else None
+        if isinstance(body, dict) and body.get("subject"):
+            found[str(body["subject"])] = seq
+    return found
 
 
 def _named_after(ledger: Ledger, subject: str, seq: int) -> bool:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 
 from ringfence.ledger import export_rows, note, proof, scan, tree
+from ringfence.ledger.files import open_regular
 from ringfence.ledger.standalone import VERIFIER
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
@@ -35,8 +36,7 @@ def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] 
             "bad-export", "the folder of a bundle must be new", where=out, remedy="name one that is not there"
         )
     try:
-        with open(f"{directory}/checkpoint", "rb") as stream:
-            checkpoint = stream.read(65_536)  # before the segments, so that they hold at least what it signs for
+        checkpoint = _checkpoint(directory)  # before the segments, so that they hold at least what it signs for
     except FileNotFoundError as error:
         raise LedgerError(
             "ledger-missing",
@@ -64,9 +64,10 @@ def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] 
 def _copy_segment(file: scan.SegmentFile, target: str) -> None:
     """Copy committed bytes only: what a writer has in flight, and the zeros ahead, are no evidence."""
     if file.archived:
-        shutil.copyfile(file.path, target)
+        with open_regular(file.path) as packed, open(target, "wb") as copy:
+            shutil.copyfileobj(packed, copy, 1 << 20)
         return
-    with open(file.path, "rb") as source, open(target, "wb") as copy:
+    with file.open() as source, open(target, "wb") as copy:
         head = source.readline(8192)
         end = len(head)
         for group in scan.groups(source, offset=end):
@@ -78,6 +79,12 @@ def _copy_segment(file: scan.SegmentFile, target: str) -> None:
                 raise LedgerError("bad-export", "the segment changed while it was copied", where=file.path)
             copy.write(block)
             end -= len(block)
+
+
+def _checkpoint(directory: str) -> bytes:
+    """The bytes of the log's own checkpoint. Raises LedgerError ``ledger-altered`` where a link or pipe is in its place."""
+    with open_regular(f"{directory}/checkpoint") as stream:
+        return stream.read(note.LONGEST)
 
 
 def _write(path: str, data: bytes) -> None:
@@ -122,8 +129,7 @@ def statement(directory: str, mission: str) -> dict[str, Json]:
     """
     if not mission:
         raise LedgerError("bad-export", "an in-toto statement is about one mission", remedy="give --mission")
-    with open(f"{directory}/checkpoint", "rb") as stream:
-        head = stream.read(65_536)
+    head = _checkpoint(directory)
     parsed = note.parse(head)
     if parsed is None:
         raise LedgerError("ledger-altered", "the checkpoint is not a signed note", where=f"{directory}/checkpoint")

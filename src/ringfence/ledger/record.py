@@ -41,6 +41,10 @@ class NotReplayable(Exception):
     """The record lacks a part that deciding again needs; the text says which."""
 
 
+class Malformed(NotReplayable):
+    """A part is not what a record of ours has; the text says which."""
+
+
 def intent_body(
     call: ToolCall, facts: PathFacts, decision: Decision, *, extra: Mapping[str, Json] | None = None
 ) -> Body:
@@ -140,11 +144,11 @@ def call_from_record(record: Mapping[str, Json], load: Loader | None = None) -> 
     body = _object(record.get("body"), "body")
     context = body.get("context")
     if isinstance(context, dict) and context.keys() == {"kept"}:
-        context = json.loads(str(_text(context, load, "context")))
+        context = _parsed(_text(context, load, "context"), "context")
     fields = dict(_object(body.get("request"), "request"))
     kind = _REQUESTS.get(str(fields.pop("kind", "")))
     if kind is None:
-        raise NotReplayable("the kind of request")
+        raise Malformed("the kind of request")
     given = {name: _text(value, load, name) for name, value in fields.items()}
     request = _request(kind, given)
     return ToolCall(
@@ -168,16 +172,16 @@ def _request(kind: type[Request], given: dict[str, object]) -> Request:
             return NetworkAccess(**given)  # type: ignore[arg-type]  # the same
         return ToolUse(**given)  # type: ignore[arg-type]  # the same
     except (KeyError, TypeError, ValueError) as error:
-        raise NotReplayable(f"the request ({type(error).__name__})") from error
+        raise Malformed(f"the request ({type(error).__name__})") from error
 
 
 def _context(fields: Mapping[str, Json], load: Loader | None) -> Context:
     found = {name: _text(value, load, name) for name, value in fields.items()}
-    remotes = tuple((str(name), str(url)) for name, url in cast("list[list[str]]", found.pop("remotes", [])))
     try:
+        remotes = tuple((str(name), str(url)) for name, url in cast("list[list[str]]", found.pop("remotes", [])))
         return Context(remotes=remotes, **found)  # type: ignore[arg-type]  # fields of our own record
-    except TypeError as error:
-        raise NotReplayable("the context") from error
+    except (TypeError, ValueError) as error:
+        raise Malformed("the context") from error
 
 
 def facts_from_record(record: Mapping[str, Json], load: Loader | None = None) -> PathFacts:
@@ -185,7 +189,7 @@ def facts_from_record(record: Mapping[str, Json], load: Loader | None = None) ->
     body = _object(record.get("body"), "body")
     stored = body.get("facts")
     if isinstance(stored, dict) and stored.keys() == {"kept"}:
-        stored = json.loads(str(_text(stored, load, "facts")))
+        stored = _parsed(_text(stored, load, "facts"), "facts")
     found = cast("dict[str, object]", {k: _text(v, load, k) for k, v in _object(stored, "facts").items()})
     try:
         return PathFacts(
@@ -201,7 +205,14 @@ def facts_from_record(record: Mapping[str, Json], load: Loader | None = None) ->
             homes=tuple((str(a), str(b)) for a, b in cast("list[list[str]]", found.get("homes", []))),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise NotReplayable(f"the facts ({type(error).__name__})") from error
+        raise Malformed(f"the facts ({type(error).__name__})") from error
+
+
+def _parsed(text: object, name: str) -> Json:
+    try:
+        return cast("Json", json.loads(str(text)))
+    except (ValueError, RecursionError) as error:
+        raise Malformed(name) from error
 
 
 def _rows(found: Mapping[str, object], name: str) -> list[dict[str, Any]]:
@@ -210,7 +221,7 @@ def _rows(found: Mapping[str, object], name: str) -> list[dict[str, Any]]:
 
 def _object(value: Json, name: str) -> Mapping[str, Json]:
     if not isinstance(value, dict):
-        raise NotReplayable(f"the record's {name}")
+        raise Malformed(f"the record's {name}")
     return value
 
 
@@ -221,7 +232,10 @@ def _text(value: Json, load: Loader | None, name: str) -> object:
     if not isinstance(value, dict):
         return value
     if value.keys() == {"hex"}:
-        return bytes.fromhex(str(value["hex"])).decode("utf-8", "surrogateescape")
+        try:
+            return bytes.fromhex(str(value["hex"])).decode("utf-8", "surrogateescape")
+        except ValueError as error:
+            raise Malformed(name) from error
     if value.keys() == {"kept"}:
         kept = None if load is None else load(str(value["kept"]))
         if kept is None:

@@ -18,9 +18,16 @@ _JUDGED = ("request", "cwd", "context", "facts")
 """Parts of an intent that deciding reads: where a secret was replaced in one of them, it may come out otherwise."""
 
 
+class Undecided(Exception):
+    """A permission cannot be decided again here, although nothing of it was scrubbed or erased."""
+
+
 def replay(directory: str, redecide: Callable[[Mapping[str, Json]], Tier | None]) -> Replay:
-    """Count the recorded permissions and those that ``redecide`` gives again; None from it means it cannot decide."""
-    allowed = lawful = cannot = 0
+    """Count the recorded permissions and those that ``redecide`` gives again.
+
+    None from it means that a part was scrubbed or erased; it raises Undecided where anything else is missing or bent.
+    """
+    allowed = lawful = cannot = undecided = 0
     mismatch: int | None = None
     pinned: dict[str, set[str]] = {}
     for record in scan.records(directory):
@@ -30,14 +37,18 @@ def replay(directory: str, redecide: Callable[[Mapping[str, Json]], Tier | None]
         if not _was_allowed(record.value):
             continue
         allowed += 1
-        tier = redecide(record.value) if _is_pinned(pinned, record.value) else Tier.DENY
+        try:
+            tier = redecide(record.value) if _is_pinned(pinned, record.value) else Tier.DENY
+        except Undecided:
+            cannot, undecided = cannot + 1, undecided + 1
+            continue
         if tier is None or (tier is not Tier.ALLOW and _is_scrubbed(record.value)):
             cannot += 1
         elif tier is Tier.ALLOW:
             lawful += 1
         elif mismatch is None:
             mismatch = record.seq
-    return Replay(allowed=allowed, lawful=lawful, not_replayed=cannot, first_mismatch=mismatch)
+    return Replay(allowed=allowed, lawful=lawful, not_replayed=cannot, undecided=undecided, first_mismatch=mismatch)
 
 
 def _body(value: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -170,11 +170,13 @@ def lines(directory: str) -> Iterator[tuple[int, bytes]]:
 
 
 def value_of(line: bytes, where: str) -> dict[str, Json]:
-    """A record's fields. Raises LedgerError ``ledger-altered`` where the line is no JSON object."""
+    """A record's fields, with kind, number and time among them. Raises LedgerError ``ledger-altered`` where it is none."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LedgerError("ledger-altered", "a record is not JSON", where=where) from error
     if not isinstance(value, dict) or canonical.is_deeper(value, line):
         raise LedgerError("ledger-altered", "a record is not a JSON object, or too deep", where=where)
+    if (value.get("kind").__class__, value.get("seq").__class__, value.get("time").__class__) != (str, int, int):
+        raise LedgerError("ledger-altered", "a record has no kind, number or time", where=where)
     return value

@@ -43,6 +43,8 @@ class Replay:
     lawful: int = 0
     not_replayed: int = 0
     """Permissions that cannot be decided again: the policy is gone, or a part of the call was scrubbed or erased."""
+    undecided: int = 0
+    """Those of them of which nothing was scrubbed or erased: where there are any, nothing proves all permissions lawful."""
     first_mismatch: int | None = None
     """The first record whose permission the policy would not have given."""
 
