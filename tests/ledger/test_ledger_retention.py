@@ -1,6 +1,8 @@
 """Retention: what is old leaves, what is held stays, and proofs of the rest hold through all of it."""
 
+import errno
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -179,6 +181,8 @@ def test_a_purge_waits_for_the_anchor(aged, tmp_path):
     with pytest.raises(LedgerError) as refused:
         admin.perform(aged, "purge", {}, by=ME)
     assert refused.value.code == "purge-not-anchored"
+    with pytest.raises(LedgerError, match="purge-not-anchored"):
+        admin.perform(aged, "purge", {"dry_run": True}, by=ME)
     admin.perform(aged, "anchor", {}, by=ME)
     assert admin.perform(aged, "purge", {}, by=ME)["records"] > 0
 
@@ -200,6 +204,36 @@ def test_a_purge_that_a_crash_cut_short_is_finished_at_the_next_start(aged, monk
     Ledger.open(aged.directory, settings=aged._settings, clock=aged._clock).close()
     found = verify.verify(aged.directory, now=Micros(START))
     assert (found.verdict, found.first > 15) == (Verdict.NO_ANCHOR, True)
+
+
+def test_personal_data_of_what_was_purged_goes_also_where_a_crash_came_before_it(aged, monkeypatch):
+    store = PersonalStore(aged.directory)
+    commits = [(r.value["body"]["day"], r.value["personal"]["note"]) for r in aged.read() if r.value.get("personal")]
+
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PersonalStore, "erase", crash)
+    with pytest.raises(KeyboardInterrupt):
+        admin.perform(aged, "purge", {}, by=ME)
+    monkeypatch.undo()
+    assert store.load(commits[0][1]) is not None
+    aged.close()
+    with Ledger.open(aged.directory, settings=aged._settings, clock=aged._clock) as again:
+        left = {r.value["personal"]["note"]["subject"] for r in again.read() if r.value.get("personal")}
+    assert [store.has(commit["subject"]) for _, commit in commits] == [c["subject"] in left for _, c in commits]
+    assert 0 < len(left) < len(commits)
+
+
+def test_a_full_disk_that_stops_the_archive_leaves_nothing_and_does_not_stop_the_purge(aged, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("ringfence.ledger.retention.shutil.copyfileobj", full)
+    done = admin.tick(aged)
+    assert done["archive"]["what"] == os.strerror(errno.ENOSPC)
+    assert done["purge"]["records"] > 0
+    assert not [name for name in os.listdir(f"{aged.directory}/segments") if name.endswith(".new")]
 
 
 @pytest.mark.parametrize("given", [{"compliance_days": 30}, {"operational_days": 400}, {"operational_days": -1}])

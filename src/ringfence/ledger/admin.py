@@ -3,6 +3,7 @@
 Every verb that changes something is an entry first. Nothing here decides who may ask: the supervisor did.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from ringfence.ledger import anchors, holds, keeping, scan
@@ -53,6 +54,9 @@ def tick(ledger: Ledger, organisation: Organisation = NO_ORGANISATION) -> Answer
             done[name] = step()
         except LedgerError as error:
             done[name] = {"error": error.code, "what": error.what, "where": error.where}
+        except OSError as error:  # a full disk stops what compresses, not what makes room
+            what = os.strerror(error.errno or 0)
+            done[name] = {"error": "ledger-unreadable", "what": what, "where": str(error.filename or "")}
     return done
 
 

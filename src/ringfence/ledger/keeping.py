@@ -43,7 +43,7 @@ def purge(ledger: Ledger, arguments: Arguments, by: Person, organisation: Organi
     """Remove segments older than the compliance class, from the beginning, up to the first that a hold keeps.
 
     ``dry_run`` only tells. Raises LedgerError ``retention-unknown`` where the organisation's policy cannot be used,
-    ``purge-not-anchored`` where an anchor has not seen what would go.
+    ``purge-not-anchored`` where an anchor has not seen what would go; a dry run does so as well.
     """
     dry_run, held = bool(arguments.get("dry_run")), ""
 
@@ -61,7 +61,7 @@ def purge(ledger: Ledger, arguments: Arguments, by: Person, organisation: Organi
         "compliance_days": found.classes.compliance_days,
         "dry_run": dry_run,
     }
-    if dry_run or not going:
+    if not going:
         return answer
     before = going[-1].following.first
     for status in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now):
@@ -71,15 +71,15 @@ def purge(ledger: Ledger, arguments: Arguments, by: Person, organisation: Organi
                 f"{status.name} has seen {status.size} records, {before} would be removed",
                 remedy="run `ringfence ledger anchor` first",
             )
+    if dry_run:
+        return answer
     epochs: list[Json] = [
         {"epoch": e.epoch, "after": e.after, "public": e.public.hex()} for e in ledger.epochs if e.after < before
     ]
     orphans = retention.subjects_only_in(ledger.directory, going)
     body = {**retention.purge_body(going, epochs), "records": records, "classes": found.now.body(), "by": who(by)}
     record_step(ledger, EntryKind.RETENTION, body)
-    retention.remove(ledger.directory, before)
-    for subject in orphans:
-        ledger.keeper.erase(subject)
+    retention.remove(ledger.directory, before, orphans, ledger.keeper.erase)
     return {**answer, "before": before}
 
 

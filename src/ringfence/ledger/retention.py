@@ -5,17 +5,22 @@ log tells of. A purge drops whole segments from the beginning; the tree's hashes
 segment's header, so that proofs about the rest, and old checkpoints, go on to hold.
 """
 
+import contextlib
 import gzip
 import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
+import zlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ringfence.ledger import holds, scan
 from ringfence.ledger.classes import DEFAULTS, Classes, Recorded, Stated, read_recorded, stated
-from ringfence.ledger.files import read_small
+from ringfence.ledger.files import open_plain, read_small
+from ringfence.ledger.personal import PersonalStore
 from ringfence.ledger.segment import replace, sync_directory
 from ringfence.ledger.tree import fold
 from ringfence.model.entry import EntryKind, Json
@@ -23,6 +28,9 @@ from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
 
 DAY = 86_400 * 1_000_000
+MOST_PURGING = 256 << 20
+"""Bytes of the file that tells what a purge is about to remove: seven million subjects."""
+_SUBJECT = re.compile("[0-9a-f]{32}")
 _CHANGED = b'"kind":"%s"' % EntryKind.RETENTION.value.encode()
 _PURGE = b'{"body":{"action":"purge",'
 _STEPPED = b'"kind":"%s"' % EntryKind.CLOCK_STEPPED.value.encode()
@@ -140,18 +148,27 @@ def pack(segment: Sealed) -> dict[str, Json]:
     path = segment.file.path
     temporary = f"{path}.gz.new"
     before = _digest_plain(path)
-    with open(path, "rb") as plain, open(temporary, "wb") as packed:
+    try:
+        _compress(path, temporary)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # on a full disk the room that it took is wanted
+        raise
+    if _digest_gzip(temporary) != before or _digest_plain(path) != before:
+        os.unlink(temporary)
+        raise LedgerError("archive-mismatch", "the archive does not give back the segment", where=path)
+    os.rename(temporary, f"{path}.gz")
+    sync_directory(os.path.dirname(path))
+    return {"first": segment.file.first, "records": segment.records, "sha256": before}
+
+
+def _compress(path: str, target: str) -> None:
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with open_plain(path) as plain, open(fd, "wb") as packed:
         with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
             shutil.copyfileobj(plain, stream, 1 << 20)
         packed.flush()
         os.fsync(packed.fileno())
-    if _digest_gzip(temporary) != before or _digest_plain(path) != before:
-        os.unlink(temporary)
-        raise LedgerError("archive-mismatch", "the archive does not give back the segment", where=path)
-    os.chmod(temporary, 0o600)
-    os.rename(temporary, f"{path}.gz")
-    sync_directory(os.path.dirname(path))
-    return {"first": segment.file.first, "records": segment.records, "sha256": before}
 
 
 def drop_plain(segment: Sealed, digest: str) -> None:
@@ -177,24 +194,31 @@ def purge_body(going: list[Sealed], epochs: list[Json]) -> dict[str, Json]:
     }
 
 
-def remove(directory: str, before: int) -> None:
-    """Remove the segments that end before record ``before``. A crash on the way is made good by ``finish_removal``."""
-    replace(f"{directory}/purging", str(before).encode())
-    _remove(directory, before)
+def remove(directory: str, before: int, subjects: Iterable[str], erase: Callable[[str], object]) -> None:
+    """Remove the segments that end before record ``before``, and the ``subjects`` that only they speak of.
+
+    A crash on the way is made good by ``finish_removal``.
+    """
+    orphans = list(subjects)
+    replace(f"{directory}/purging", "\n".join([str(before), *orphans]).encode())
+    _remove(directory, before, orphans, erase)
 
 
 def finish_removal(directory: str) -> None:
     """Go on with a removal that a crash cut short; its entry was durable before it began."""
     try:
-        before = int(read_small(f"{directory}/purging", 32))
+        first, *subjects = read_small(f"{directory}/purging", MOST_PURGING).decode().split("\n")
+        before = int(first)
     except (FileNotFoundError, ValueError):
         return
     mark = b'"before":%d,' % before
     if any(_PURGE in line and mark in line for _, line in scan.lines(directory)):  # a stray file removes nothing
-        _remove(directory, before)
+        kept = {subject for record in scan.records(directory, before) for subject in holds.subjects_of(record.value)}
+        orphans = [subject for subject in subjects if _SUBJECT.fullmatch(subject) and subject not in kept]
+        _remove(directory, before, orphans, PersonalStore(directory).erase)
 
 
-def _remove(directory: str, before: int) -> None:
+def _remove(directory: str, before: int, subjects: Iterable[str], erase: Callable[[str], object]) -> None:
     files = scan.segments(directory)
     for file, following in itertools.pairwise(files):
         if following.first <= before:
@@ -202,6 +226,8 @@ def _remove(directory: str, before: int) -> None:
                 if os.path.exists(path):
                     os.unlink(path)
     sync_directory(f"{directory}/segments")
+    for subject in subjects:
+        erase(subject)
     os.unlink(f"{directory}/purging")
 
 
@@ -226,6 +252,6 @@ def _digest_gzip(path: str) -> str:
         with gzip.open(path, "rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return ""
     return digest.hexdigest()

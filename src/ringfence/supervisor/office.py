@@ -1,5 +1,6 @@
 """The wiring: every room is opened here once, and every verb finds the one that answers it."""
 
+import os
 import secrets
 import sys
 import threading
@@ -170,6 +171,8 @@ class Office:
                     done = admin.tick(self._ledger, organisation)
             except RingfenceError as error:
                 done = {"schedule": {"error": error.code, "what": error.what}}
+            except OSError as error:  # a full disk is over one day, and the schedule must still be there then
+                done = {"schedule": {"error": "ledger-unreadable", "what": os.strerror(error.errno or 0)}}
             for name, answer in done.items():
                 if isinstance(answer, dict) and "error" in answer:
                     print(f"{name}: {answer!a}", file=sys.stderr, flush=True)
