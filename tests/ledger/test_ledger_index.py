@@ -3,6 +3,7 @@
 import argparse
 import shutil
 import sqlite3
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,19 @@ def test_pages_join_to_the_whole_without_overlap(index):
         query = Query(tier="deny", before=page.seqs[-1])
     assert found == list(index.search(Query(tier="deny"), limit=1000).seqs)
     assert len(found) == len(set(found)) == 41
+
+
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+@pytest.mark.parametrize("asked", ["NFC", "NFD"])
+def test_accents_are_found_however_they_are_composed(make_ledger, make_entry, stored, asked):
+    words = ["caf\u00e9s", "\ud55c\uad6d\uc5b4", "\u0130stanbul", *(f"x{chr(mark)}y" for mark in range(0x300, 0x370))]
+    with make_ledger() as ledger:
+        for word in words:
+            ledger.append([make_entry(body={"t": unicodedata.normalize(stored, word)})])
+        with Index(ledger.directory) as index:
+            index.catch_up()
+            for seq, word in enumerate(words, 1):
+                assert seq in index.search(Query(text=unicodedata.normalize(asked, word)), limit=500).seqs, word
 
 
 def test_filled_bit_by_bit_rebuilt_and_filled_at_once_are_equal(filled, make_entry, index, tmp_path):

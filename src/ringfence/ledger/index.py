@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import sqlite3
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,8 +18,11 @@ from ringfence.ledger.frame import MAX_RECORD
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
-VERSION = 2
+VERSION = 3
 BATCH = 2000
+_APART = {0x305, 0x30D, 0x30E, 0x310, *range(0x312, 0x31B), *range(0x31C, 0x323), *range(0x329, 0x32D), 0x32F}
+_COMBINED = dict.fromkeys(set(range(0x300, 0x332)) - _APART)
+"""Combining marks that SQLite's tokenizer takes off a letter; those in ``_APART`` it takes for the end of a word."""
 _TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE records(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind TEXT NOT NULL, mission TEXT, call TEXT, tier TEXT,
@@ -317,8 +321,12 @@ def _is_text(value: str) -> bool:
 
 
 def _quoted(word: str) -> str:
-    """A word of a search as the tokenizer splits it: every part must be there, operators mean nothing."""
-    parts = "".join(char if char.isalnum() else " " for char in word).split()
+    """A word of a search as the tokenizer splits it: every part must be there, operators mean nothing.
+
+    Marks that are combined with a letter and that the tokenizer takes off are taken off.
+    """
+    composed = unicodedata.normalize("NFC", word).translate(_COMBINED)
+    parts = "".join(char if char.isalnum() else " " for char in composed).split()
     return " ".join(f'"{part}"' for part in parts) or '""'
 
 
@@ -348,7 +356,7 @@ def describe(record: Mapping[str, Json]) -> Described:
             int(b'"violation":true' in json.dumps(fields, separators=(",", ":")).encode()),
         ),
         terms=frozenset(_terms(fields, answer)),
-        text=" ".join(_texts(fields)),
+        text=unicodedata.normalize("NFC", " ".join(_texts(fields))),
     )
 
 
