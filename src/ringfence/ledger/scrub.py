@@ -21,8 +21,12 @@ from ringfence.ledger.segment import replace
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
+_EDGE = r"(?:\b|_|\\(?:[nrtbf]|u[0-9a-f]{4}))"
+"""Where a name or token begins: also behind a line end or tab that is spelled out, as in JSON inside a text."""
+_IS = r"\\*[\"']?\s*(?:=>|:=|[=:])\s*\\*[\"']?"
+"""What stands between a name and its value in configuration, headers, code and JSON, however often it was quoted."""
 FORMS: tuple[tuple[str, str], ...] = (
-    ("aws-key-id", r"(?:\b|_)((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})"),
+    ("aws-key-id", _EDGE + r"((?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16})"),
     ("aws-secret", r"(?i)aws_?secret_?(?:access_?)?key[\"']?\s*[=:]\s*[\"']?[0-9a-z/+=]{40}"),
     ("github", r"gh[pousr]_[0-9A-Za-z]{36,251}|github_pat_[0-9A-Za-z_]{22,255}"),
     ("gitlab", r"gl(?:pat|dt|rt|ft|soat|cbt|ptt|agent)-[0-9A-Za-z_-]{20,}"),
@@ -33,7 +37,7 @@ FORMS: tuple[tuple[str, str], ...] = (
     ("stripe", r"[rs]k_(?:live|test)_[0-9A-Za-z]{16,}|whsec_[0-9A-Za-z]{16,}"),
     (
         "model-api",
-        r"(?:\b|_)(sk-(?:ant-|proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,})|sk-(?:ant|proj|svcacct)-[0-9A-Za-z_-]{20,}",
+        _EDGE + r"(sk-(?:ant-|proj-|svcacct-|or-v1-)?[0-9A-Za-z_-]{20,})|sk-(?:ant|proj|svcacct)-[0-9A-Za-z_-]{20,}",
     ),
     (
         "package-index",
@@ -42,7 +46,14 @@ FORMS: tuple[tuple[str, str], ...] = (
     ("hugging-face", r"hf_[0-9A-Za-z]{30,}"),
     ("sendgrid", r"SG\.[0-9A-Za-z_-]{16,}\.[0-9A-Za-z_-]{16,}"),
     ("digitalocean", r"do[opr]_v1_[0-9a-f]{64}"),
-    ("azure", r"(?i)\b(?:AccountKey|SharedAccessKey)=[0-9a-z+/]{40,}={0,2}|[?&]sig=[0-9a-z%+/]{30,}"),
+    (
+        "azure",
+        r"(?i)(?:AccountKey|SharedAccessKey)=[0-9a-z+/]{40,}={0,2}|[?&](?:sig|X-Amz-Signature|X-Goog-Signature)=[0-9a-z%+/]{30,}",
+    ),
+    (
+        "hooks",
+        r"discord(?:app)?\.com/api/webhooks/[0-9]+/[0-9A-Za-z_-]{40,}|webhook\.office\.com/webhookb2/[0-9A-Za-z@/-]{60,}",
+    ),
     ("chat", r"[0-9]{8,10}:AA[0-9A-Za-z_-]{33}|[MNO][0-9A-Za-z_-]{23,27}\.[0-9A-Za-z_-]{6}\.[0-9A-Za-z_-]{27,38}"),
     (
         "by-name",
@@ -50,6 +61,14 @@ FORMS: tuple[tuple[str, str], ...] = (
     ),
     ("hosts", r"ATATT3[0-9A-Za-z_=-]{40,}|pscale_(?:tkn|pw|oauth)_[0-9A-Za-z_-]{30,}|fm[12]_[0-9A-Za-z+/=_-]{40,}"),
     ("model-hosts", r"gsk_[0-9A-Za-z]{40,}|xai-[0-9A-Za-z]{60,}|sbp_[0-9a-f]{40}|sntr[yu]s_[0-9A-Za-z_=+/-]{40,}"),
+    (
+        "more-hosts",
+        (
+            r"tskey-[a-z]+-[0-9A-Za-z-]{20,}|nvapi-[0-9A-Za-z_-]{40,}|r8_[0-9A-Za-z]{30,}|pplx-[0-9A-Za-z]{40,}"
+            r"|ntn_[0-9A-Za-z]{40,}|pul-[0-9a-f]{40}|CCIPAT_[0-9A-Za-z_]{40,}|sgp_[0-9a-f_]{40,}|bkua_[0-9a-f]{40}"
+            r"|sb_secret_[0-9A-Za-z_-]{20,}|ops_eyJ[0-9A-Za-z_-]{100,}"
+        ),
+    ),
     (
         "vaults",
         r"hv[sbr]\.[0-9A-Za-z_-]{24,}|dp\.(?:pt|st|ct|sa|scim|audit)\.[0-9A-Za-z]{40,}|AGE-SECRET-KEY-1[0-9A-Z]{58}",
@@ -60,26 +79,44 @@ FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         "hexadecimal",
-        r"(?:\b|_)(SK[0-9a-f]{32}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|pat[0-9A-Za-z]{14}\.[0-9a-f]{64})(?:\b|_)",
+        _EDGE + r"(SK[0-9a-f]{32}|dapi[0-9a-f]{32}|key-[0-9a-f]{32}|pat[0-9A-Za-z]{14}\.[0-9a-f]{64})(?:\b|_)",
     ),
     ("jwt", r"eyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]{8,}"),
     (
         "private-key",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?",
     ),
-    ("url-password", r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^/\s:@\"']{0,64}:([^/\s@\"']{3,256})@"),
+    ("url-password", r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^/\s:@\"']*:([^/\s\"']{3,})@"),
+    ("url-token", r"https?://([0-9A-Za-z_.~%-]{20,})@"),
     (
         "authorization",
-        r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest)\s+([0-9a-z._~+/=:-]{8,})",
+        r"(?i)authorization" + _IS + r"(?:bearer|basic|token|digest|api-?key)\s+([0-9a-z._~+/=:-]{8,})",
     ),
     (
         "assigned",
-        r"(?i)(?:\b|_)(?:password|passwd|secret|api_?key|auth_?token|access_?token|client_?secret|private_?token)[\"']?\s*[=:]\s*[\"']?([^\s\"'&;,<>(){}$]{8,256})",
+        r"(?i)(?:password|passwd|passphrase|_pass|"
+        + _EDGE
+        + r"(?:secret(?:[_-]?key)?|api[_-]?key|auth[_-]?token|access[_-]?token|private[_-]?token))"
+        + _IS
+        + r"([^\s\"'\\&;,<>(){}$]{8,})",
     ),
+    (
+        "token",
+        r"(?i)(?:" + _EDGE + r"|[-a-z])token" + _IS + r"([0-9a-z_/+=~-]{16,})",
+    ),
+    (
+        "option",
+        r"(?i)--?(?:[a-z_-]*[_-])?(?:password|passwd|passphrase|token|secret|(?:api|secret)[_-]?key)\s+\\*[\"']?([^\s\"'\\&;|<>(){}$-][^\s\"'\\&;|<>(){}$]{7,})",
+    ),
+    ("netrc", _EDGE + r"(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+([^\s\"'\\]{4,})"),
 )
 """Name and RE2 rule of every form that is recognised. Where a rule has a group, only the group is the secret."""
-_TWO_WORDS = r"\"--?(?:[a-z_-]*[_-])?(?:password|passwd|token|secret|api[_-]?key)\",\""
+_TWO_WORDS = r"\"--?(?:[a-z_-]*[_-])?(?:password|passwd|passphrase|token|secret|(?:api|secret)[_-]?key)\",\""
 """An option whose value is the next word of an argument vector, as records spell it."""
+_ESCAPE = re.compile(rb"\\(?:u[0-9a-f]{4}|.)")
+_SPELLED = {b'"': b'"', b"\\": b"", b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+_ANCHOR = re.compile(r"[\^$]|\\[Az]")
+_KEY_BEGINS, _KEY_ENDS = (re.compile(f"-----{word} [A-Z0-9 ]*PRIVATE KEY") for word in ("BEGIN", "END"))
 MIN_VALUE = 6
 """Characters of the shortest exact value: shorter ones would tear up ordinary text."""
 _INDEX_KEYS = frozenset({"policy", "public", "root", "sha256", "prev", "by_old", "by_new"})
@@ -117,6 +154,8 @@ class SecretScrubber:
         options.log_errors = False
         options.max_mem = 64 << 20
         try:
+            # What a pattern anchors to are the ends of a text, which only the texts one by one show.
+            self._anchored = any(_ANCHOR.search(rule) is not None for rule in rules[len(FORMS) :])
             self._rules = [re2.compile(rule, options) for rule in rules]
             self._any = re2.compile("|".join(f"(?:{rule})" for rule in (*rules, _TWO_WORDS)), options)
         except re2.error as error:
@@ -131,10 +170,10 @@ class SecretScrubber:
     def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
         """The body with every secret replaced, in keys too; the same object where there is none."""
         encoded = canonical.encode(dict(body))
-        # Escaped quotes would hide the edges of a form from the rules, so the search sees the texts without escapes.
-        plain = encoded.replace(b"\\", b"") if b"\\" in encoded else encoded
+        # Escapes would hide the edges of a form from the rules, so the search sees the texts without them as well.
+        plain = _ESCAPE.sub(_unescaped, encoded) if b"\\" in encoded else encoded
         seen = self._any.search(encoded) is not None or (plain is not encoded and self._any.search(plain) is not None)
-        if not seen and (self._known is None or self._known.search(encoded) is None):
+        if not seen and not self._anchored and (self._known is None or self._known.search(encoded) is None):
             return body
         cleaned = self._walk(dict(body))
         assert isinstance(cleaned, dict)
@@ -182,6 +221,8 @@ class SecretScrubber:
     def _list(self, values: list[Json]) -> list[Json]:
         """Texts one by one, and what only two words in a row say, as ``--password`` and the next word."""
         cleaned = [self._walk(value) for value in values]
+        for position in _inside_key(values):
+            cleaned[position] = self.mark(str(values[position]))
         for position in range(len(values) - 1):
             name, value = values[position], values[position + 1]
             if isinstance(name, str) and isinstance(value, str) and len(value) >= MIN_VALUE and _names_secret(name):
@@ -189,11 +230,29 @@ class SecretScrubber:
         return cleaned
 
 
+def _unescaped(match: "re.Match[bytes]") -> bytes:
+    return _SPELLED.get(match[0][1:2], b" ")
+
+
+def _inside_key(values: list[Json]) -> list[int]:
+    """Places of the texts from the line after a private key's first one to its last, where each line is a text."""
+    found: list[int] = []
+    begun: int | None = None
+    for position, value in enumerate(values):
+        text = value if isinstance(value, str) else ""
+        if begun is not None and _KEY_ENDS.search(text):
+            found += [place for place in range(begun + 1, position + 1) if isinstance(values[place], str)]
+            begun = None
+        elif _KEY_BEGINS.search(text) and not _KEY_ENDS.search(text):
+            begun = position
+    return found
+
+
 def _names_secret(word: str) -> bool:
     bare = word.lstrip("-").replace("-", "_").lower()
     return word.startswith("-") and (
-        bare in {"password", "passwd", "token", "secret", "api_key", "apikey", "auth_token", "access_token"}
-        or bare.endswith(("_password", "_token", "_secret", "_api_key"))
+        bare in {"password", "passwd", "passphrase", "token", "secret", "api_key", "apikey", "secret_key"}
+        or bare.endswith(("_password", "_passphrase", "_token", "_secret", "_api_key", "_secret_key"))
     )
 
 
