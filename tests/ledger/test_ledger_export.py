@@ -189,6 +189,16 @@ def test_any_text_stays_inside_its_cef_value_and_csv_cell(text):
     (cells,) = csv.reader(io.StringIO(row))
     assert len(cells) == 11
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    (elsewhere,) = csv.reader(io.StringIO(row), delimiter=";")
+    assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in elsewhere)
+
+
+@pytest.mark.parametrize("text", ["=1+1", " @x", "ls;=1+1", "ls; -x", 'ls;"=1', "a;\t\uff1d1", "x;;+1"])
+def test_no_cell_is_a_formula_also_where_a_semicolon_ends_a_cell(text):
+    row = export_rows.csv(record(intent(1, request={"kind": "shell", "line": text})), HASH)
+    for delimiter in ",;":
+        (cells,) = csv.reader(io.StringIO(row), delimiter=delimiter)
+        assert not any(cell.lstrip(' "').startswith(("=", "+", "-", "@", "\uff1d")) for cell in cells)
 
 
 def test_rows_of_one_mission_and_unknown_forms(filled, make_entry):

@@ -625,3 +625,16 @@ def test_a_stray_mark_of_a_purge_removes_nothing(bench):
     (bench.at / "purging").write_text(str(scan.segments(str(bench.at))[2].first))
     Ledger.open(str(bench.at), anchors=[], settings=SETTINGS).close()
     assert bench.lines()[: len(before)] == before
+
+
+def test_a_folder_that_may_not_be_searched_is_no_verdict(bench, monkeypatch, capsys):
+    def refuse(path, *_):
+        raise PermissionError(13, "Permission denied", path)
+
+    for name in ("lstat", "listdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(standalone.os, name, refuse)
+            with pytest.raises(SystemExit) as ended:
+                standalone.main([str(bench.at)])
+        assert ended.value.code == 2
+        assert "Permission denied" in capsys.readouterr().err

@@ -5,6 +5,7 @@ These are views: they carry the record's number and hash, so that the evidence b
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from csv import writer as csv_writer
 
@@ -23,8 +24,9 @@ _CATEGORY = {
 }
 _ACTIVITY = {"shell": 1, "argv": 1, "read": 2, "write": 3, "delete": 4, "network": 1, "tool": 99}
 _COLUMNS = ("seq", "time", "kind", "mission", "call", "tier", "rules", "request", "exit", "signal", "record")
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet begins to compute at, full width too; spaces before it are skipped by some."""
+_FORMULA = re.compile('(^|;)([\\s"]*)(?=[=+@\uff1d\uff0b\uff0d\uff20-])')
+"""Where a spreadsheet begins to compute: at these, full width too, with spaces and quotes before them skipped by some; at the beginning
+of a cell, and behind a semicolon, which ends a cell where the comma is for decimals."""
 
 
 def _body(record: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -198,5 +200,6 @@ def csv(record: Mapping[str, Json], digest: str) -> str:
 
 
 def _cell(value: Json) -> str:
-    text = "" if value is None else _one_line(str(value)) if not isinstance(value, int) else str(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not isinstance(value, int) else text
+    if isinstance(value, int):
+        return str(value)
+    return "" if value is None else _FORMULA.sub(r"\1'\2", _one_line(str(value)))

@@ -13,6 +13,7 @@ It shares no code with ringfence, changes nothing, and asks nobody.
 import argparse
 import base64
 import binascii
+import errno
 import functools
 import hashlib
 import io
@@ -168,7 +169,7 @@ def unbase64(text: str) -> bytes:
 
 def own_checkpoint(path: str) -> Head | None:
     """The log's own checkpoint, or None; raises Wrong where it is none."""
-    if not os.path.lexists(path):
+    if not is_there(path):
         return None
     with open_file(path) as stream:
         return read_checkpoint(path, stream)
@@ -209,11 +210,26 @@ def signed_by(head: Head, log: str, epoch: Epoch) -> bool:
 # ---- the log ----------------------------------------------------------------------------------------------------
 
 
+def is_there(path: str) -> bool:
+    """Whether something has this name. Raises OSError where that cannot be known, which is no verdict."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def segment_files(folder: str) -> list[tuple[int, str]]:
     """Paths of the segments by number of their first record; a plain file counts before a gzip one."""
     found: dict[int, str] = {}
     folder = os.path.join(folder, "segments")
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+            raise
+        names = []  # there is no such folder
+    for name in names:
         match = NAME.fullmatch(name)
         if match:
             found.setdefault(int(match[1]), os.path.join(folder, name))
@@ -636,7 +652,7 @@ def uncovered_since(log: Log, size: int) -> int | None:
 def check_manifest(folder: str) -> None:
     """An export lists its files with their digests: one that differs was damaged or changed on the way. It is not signed."""
     path = os.path.join(folder, "manifest.json")
-    if not os.path.lexists(path):
+    if not is_there(path):
         return
     with open_file(path) as stream:
         try:
