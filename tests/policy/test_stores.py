@@ -71,3 +71,13 @@ def test_a_record_of_another_place_is_no_trust(tmp_path: Path) -> None:
     (record,) = (tmp_path / "trust").iterdir()
     record.write_bytes(record.read_bytes().replace(str(tmp_path).encode(), b"/elsewhere"))
     assert not store.is_trusted(str(tmp_path), "d")
+
+
+def test_a_pipe_in_the_place_of_a_policy_is_never_waited_for(tmp_path: Path) -> None:
+    store = PolicyStore(str(tmp_path))
+    digest = store.put(b"{}")
+    (tmp_path / f"{digest}.json").unlink()
+    os.mkfifo(tmp_path / f"{digest}.json")
+    with pytest.raises(PolicyError) as caught:
+        store.get(digest)
+    assert caught.value.code == "policy-altered"
