@@ -3,7 +3,9 @@
 import argparse
 import shutil
 import sqlite3
+import threading
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -232,3 +234,37 @@ def test_following_goes_across_a_roll_and_a_change_of_keys(make_ledger, make_ent
         assert shown == list(range(ledger.head.size))
         assert out.isascii()
         assert "\x1b" not in out
+
+
+def test_many_that_look_at_once_and_rebuild_see_one_whole_index(filled):
+    Path(filled.directory, "index.sqlite").unlink(missing_ok=True)
+    begin = threading.Barrier(8)
+
+    def look(number: int) -> tuple[int, int]:
+        begin.wait(60)
+        with Index(filled.directory) as index:
+            size = index.rebuild() if number % 3 == 0 else index.catch_up()
+            again = index.catch_up()
+            return size, again + len(index.search(Query(), limit=10**6).seqs)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(look, range(8)))
+    assert found == {(filled.head.size, 2 * filled.head.size)}
+    with Index(filled.directory) as index, Index(filled.directory, path=":memory:") as fresh:
+        assert (index.catch_up(), index.dump()) == (fresh.catch_up(), fresh.dump())
+
+
+def test_an_index_that_another_process_made_again_is_opened_again(filled, make_entry):
+    with Index(filled.directory) as index, Index(filled.directory) as other:
+        index.catch_up()
+        other.rebuild()
+        filled.append([make_entry(7)])
+        assert index.catch_up() == other.catch_up() == filled.head.size
+
+
+def test_where_the_index_cannot_be_locked_a_copy_is_still_shown(filled):
+    lock = Path(filled.directory, "index.sqlite.lock")
+    lock.unlink(missing_ok=True)
+    lock.symlink_to("/nowhere/at/all")
+    with ledger_show._index(filled.directory) as index:
+        assert index.catch_up() == filled.head.size

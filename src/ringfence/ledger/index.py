@@ -4,10 +4,13 @@ It holds what one searches for and the number of each record; records themselves
 twice gives the same rows, which a test checks.
 """
 
+import contextlib
+import fcntl
 import functools
 import json
 import os
 import sqlite3
+import time
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +23,8 @@ from ringfence.model.errors import LedgerError
 
 VERSION = 3
 BATCH = 2000
+PATIENCE = 300
+"""Seconds to wait for another process that fills the index."""
 _APART = {0x305, 0x30D, 0x30E, 0x310, *range(0x312, 0x31B), *range(0x31C, 0x323), *range(0x329, 0x32D), 0x32F}
 _COMBINED = dict.fromkeys(set(range(0x300, 0x332)) - _APART)
 """Combining marks that SQLite's tokenizer takes off a letter; those in ``_APART`` it takes for the end of a word."""
@@ -77,14 +82,15 @@ class Index:
         """Open or make the index; a file that is none, or of another version, is replaced."""
         self._directory = directory
         self._path = path or f"{directory}/index.sqlite"
-        try:
-            self._database = self._open()
-        except sqlite3.DatabaseError:
-            self._remove()
+        with self._alone():
             try:
                 self._database = self._open()
-            except sqlite3.Error as error:
-                raise self._unusable(error) from error
+            except sqlite3.DatabaseError:
+                self._remove()
+                try:
+                    self._database = self._open()
+                except sqlite3.Error as error:
+                    raise self._unusable(error) from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -98,13 +104,21 @@ class Index:
 
     def rebuild(self) -> int:
         """Drop everything and read the whole log again; returns how many records there are."""
-        self._database.close()
-        self._remove()
-        self._database = self._open()
-        return self.catch_up()
+        with self._alone():
+            self._database.close()
+            self._remove()
+            self._database = self._open()
+            return self._catch_up()
 
     def catch_up(self) -> int:
         """Read what the log has and the index has not; returns how many records the index has now."""
+        with self._alone():
+            if self._was_replaced():
+                self._database.close()
+                self._database = self._open()
+            return self._catch_up()
+
+    def _catch_up(self) -> int:
         try:
             files = scan.segments(self._directory)
             log = scan.header(files[-1]).log if files else ""
@@ -127,6 +141,32 @@ class Index:
                 where=self._directory,
                 remedy="run `ringfence ledger verify`, which names the place",
             ) from error
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One at a time makes or fills the file. Raises OSError where there is none to lock, ``index-unusable`` after minutes."""
+        if self._path == ":memory:":
+            yield
+            return
+        fd = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            ends = time.monotonic() + PATIENCE
+            while not _locked(fd):
+                if time.monotonic() > ends:
+                    raise self._unusable(sqlite3.OperationalError("another process has been filling it for minutes"))
+                time.sleep(0.02)
+            yield
+        finally:
+            os.close(fd)
+
+    def _was_replaced(self) -> bool:
+        """Whether another process made the file again since it was opened here."""
+        if self._path == ":memory:":
+            return False
+        try:
+            return os.stat(self._path).st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def _agrees(self, files: Sequence[scan.SegmentFile]) -> bool:
         """Whether the newest record of the index is the log's: a log that was put back may have gone on otherwise."""
@@ -201,6 +241,7 @@ class Index:
                 if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     raise sqlite3.DatabaseError("another version")
                 database.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+            self._inode = os.stat(self._path).st_ino if self._path != ":memory:" else 0
         except BaseException:
             database.close()
             raise
@@ -255,6 +296,14 @@ class Index:
         return LedgerError(
             "index-unusable", f"SQLite: {error}", where=self._path, remedy="ringfence ledger rebuild-index"
         )
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _schema(database: sqlite3.Connection) -> list[tuple[str, str, str]]:
