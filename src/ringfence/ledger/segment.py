@@ -11,7 +11,7 @@ from ringfence.ledger.flush import Flusher, write_all
 from ringfence.ledger.frame import Header, segment_name
 
 SEGMENT_BYTES = 64 * 1024 * 1024
-WINDOW_BYTES = 1024 * 1024
+WINDOW_BYTES = 4 * 1024 * 1024
 _ZEROS = bytes(64 * 1024)
 
 
