@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 
 import pytest
 
+from ringfence.sandbox.inner.zygote import Zygote
 from ringfence.sandbox.launcher import Launcher
 
 pytestmark = pytest.mark.needs_userns
@@ -58,3 +60,16 @@ def test_when_it_dies_running_boxes_go_on_and_the_next_ones_start(bench, launche
         assert bench.sh(f"echo {number}").out == f"{number}\n".encode()
     assert forking not in children(launcher.pid)
     assert running.finish().out.endswith(b"end\n")
+
+
+def test_one_that_does_not_answer_is_ended_so_that_no_late_answer_is_taken_for_another():
+    zygote = Zygote()
+    hanging = zygote.process.pid
+    zygote.process.socket.settimeout(0.2)
+    os.kill(hanging, signal.SIGSTOP)
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with here, there, pytest.raises(TimeoutError):
+        zygote.fork(there, here.fileno(), mapped=None, groups=[], closed=True, folders=None)
+    assert zygote.process.pid != hanging
+    assert zygote.process.alive()
+    zygote.close()

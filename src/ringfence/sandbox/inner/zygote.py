@@ -29,6 +29,10 @@ class Zygote:
         self.process = Beside(_serve)
         self.process.socket.settimeout(ANSWER_SECONDS)
 
+    def _again(self) -> None:
+        self.close()
+        self._start()
+
     def fork(
         self,
         channel: socket.socket,
@@ -47,10 +51,14 @@ class Zygote:
         try:
             socket.send_fds(self.process.socket, [order], descriptors)
         except OSError:
-            self.close()
-            self._start()
+            self._again()
             socket.send_fds(self.process.socket, [order], descriptors)
-        pid, fault = marshal.loads(self.process.socket.recv(64) or marshal.dumps((0, 0)))  # noqa: S302  our own process
+        try:
+            answer = self.process.socket.recv(64)
+        except OSError:
+            self._again()  # a late answer must not be taken for that to the next order
+            raise
+        pid, fault = marshal.loads(answer or marshal.dumps((0, 0)))  # noqa: S302  from our own process
         if not pid:
             raise OSError(fault, os.strerror(fault) if fault else "the process that begins boxes is gone", "clone")
         return int(pid)
