@@ -28,6 +28,8 @@ BASE = {
     "ci/more.yml": b"more: {script: [make]}\n",
     "ci/notes.txt": b"nothing\n",
     "tools/step/run.sh": b"echo\n",
+    "tools/step/action.yml": b"runs:\n  using: composite\n  steps:\n    - uses: ./tools/deeper\n",
+    "tools/deeper/run.sh": b"echo\n",
 }
 
 
@@ -89,7 +91,7 @@ def test_code_that_only_speaks_of_infrastructure_is_code(fuller):
 
 
 STEERING = (
-    "ci/build.yml ci/deep.yml ci/more.yml tools/step/run.sh tools/step/action.yml action.yaml x/y.gitlab-ci.yml "
+    "ci/build.yml ci/deep.yml ci/more.yml tools/step/run.sh tools/step/action.yml tools/deeper/run.sh action.yaml x/y.gitlab-ci.yml "
     ".gitlab-ci/a.yml ci/Jenkinsfile Jenkinsfile.release .azure-pipelines/a.yml x/azure-pipelines.yml .tekton/a.yaml "
     ".semaphore/semaphore.yml .cirrus.yml appveyor.yml .woodpecker.yml cloudbuild.yaml buildspec.yml OWNERS "
     ".mergify.yml renovate.json .husky/pre-push lefthook.yml .vscode/tasks.json .devcontainer/devcontainer.json"

@@ -63,7 +63,7 @@ def program() -> None:
     try:
         code = main()
     except SystemExit as leaving:  # a parser that printed its help or a fault of usage
-        code = leaving.code if isinstance(leaving.code, int) else CLEAN
+        code = leaving.code if isinstance(leaving.code, int) else CLEAN if leaving.code is None else FAULT
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

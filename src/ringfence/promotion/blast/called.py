@@ -16,18 +16,25 @@ _USES = re.compile(r"""^\s*(?:-\s+)?["']?uses["']?\s*:\s*["']?\./([^"'\s#]+)""")
 _INCLUDES = re.compile(r"""^\s*(?:-\s+)?["']?(?:local|include|template)["']?\s*:\s*["']?([^"'\s#{}\[\]:@]+\.ya?ml)""")
 _ITEM = re.compile(r"""^\s*-\s+["']?([^"'\s#{}\[\]:@]+\.ya?ml)["']?\s*(?:#.*)?$""")
 _FLOW = re.compile(r"""\blocal["']?\s*:\s*["']?([^"'\s#{}\[\],]+)""")
-_MOST = 200
+_ACTIONS = ("action.yml", "action.yaml")
+"""What a folder of a local action begins with."""
+_MOST = 2_000
 
 
 def called_by_ci(tree: str, reader: Reader) -> tuple[str, ...]:
-    """Globs of what the CI files of this tree pull in from the repository itself, and what those pull in."""
+    """Globs of what the CI files of this tree pull in from the repository itself, and what those pull in.
+
+    Raises BadObject where one of them cannot be read, or they name more than can be followed.
+    """
     waiting = [path for path in _STARTS if _is_file(tree, path, reader)]
     for folder in _FOLDERS:
         node = find_path(tree, folder, reader.tree)
         if node is not None and node.mode == DIRECTORY:
             waiting.extend(f"{folder}/{name}" for name in reader.tree(node.oid))
     seen: dict[str, None] = {}
-    while waiting and len(seen) < _MOST:
+    while waiting:
+        if len(seen) > _MOST:
+            raise BadObject(f"the CI files of the base name more than {_MOST} files of the repository")
         for name in _named(waiting.pop(), tree, reader):
             if name not in seen:
                 seen[name] = None
@@ -41,13 +48,12 @@ def _is_file(tree: str, path: str, reader: Reader) -> bool:
 
 
 def _named(path: str, tree: str, reader: Reader) -> list[str]:
-    try:
-        node = find_path(tree, path, reader.tree)
-        if node is None or node.mode not in {"100644", "100755"}:
-            return []
-        lines = reader.blob(node.oid).decode("utf-8", "replace").splitlines()
-    except BadObject:
+    node = find_path(tree, path, reader.tree)
+    if node is not None and node.mode == DIRECTORY:
+        return [f"{path}/{name}" for name in _ACTIONS]
+    if node is None or node.mode not in {"100644", "100755"}:
         return []
+    lines = reader.blob(node.oid).decode("utf-8", "replace").splitlines()
     found: list[str] = []
     for line in lines:
         for pattern in (_USES, _INCLUDES, _ITEM, _FLOW):
