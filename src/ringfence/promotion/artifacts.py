@@ -7,6 +7,7 @@ import zipfile
 from dataclasses import dataclass
 
 from ringfence.promotion.claim import Claim, is_digest
+from ringfence.promotion.decode import BROKEN
 from ringfence.promotion.findings import Finding, finding
 from ringfence.promotion.policy import Policy
 from ringfence.promotion.sandbox_report import Report
@@ -111,16 +112,7 @@ def members(raw: bytes) -> dict[str, tuple[int, str]] | None:
                 body = file.read() if file else f"{info.linkname} {info.devmajor} {info.devminor}".encode()
                 kind = int.from_bytes(info.type, "big") if not info.isreg() else 0
                 table[info.name] = (kind << 16 | info.mode & 0o7777, _sha256(body))
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        RuntimeError,
-        NotImplementedError,
-        KeyError,
-    ):
+    except BROKEN:
         return None
     return table
 

@@ -169,7 +169,7 @@ _KEY_FILE = re.compile(
 
 
 def find_secrets(raw: bytes) -> list[Secret]:
-    """Every credential in the bytes or packed inside them. Raises decode.TooMuch where not all of it was read."""
+    """Every credential in the bytes or packed inside them. Raises decode.Unread where not all of it was read."""
     found: dict[tuple[str, str], Secret] = {}
     for text, wrapped in layers(raw):
         for secret in _scan(text, wrapped):

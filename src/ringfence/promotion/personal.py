@@ -98,7 +98,7 @@ class Personal:
 
 
 def find_personal(raw: bytes) -> Personal:
-    """Personal data in the bytes and in what is packed inside them. Raises decode.TooMuch."""
+    """Personal data in the bytes and in what is packed inside them. Raises decode.Unread."""
     parts = [_scan(text) for text, wrapped in layers(raw) if wrapped not in {"joined literals", "escapes", "hex"}]
     return Personal(
         cards=frozenset().union(*(part.cards for part in parts)),

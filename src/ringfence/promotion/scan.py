@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from ringfence.promotion.change import Change, Reader
 from ringfence.promotion.credentials import Secret, find_secrets, is_key_file
-from ringfence.promotion.decode import TooMuch
+from ringfence.promotion.decode import Unread
 from ringfence.promotion.findings import Finding, finding
 from ringfence.promotion.gather import NewBlob, new_blobs
 from ringfence.promotion.objects import MAX_BLOB, BadObject, Node
@@ -50,7 +50,7 @@ def _scan_blob(blob: NewBlob, reader: Reader) -> Iterator[Finding]:
             known, before = _old(blob.old, reader)
             secrets = [secret for secret in secrets if (secret.rule, secret.digest) not in known]
             personal = personal.minus(before)
-    except TooMuch as error:
+    except Unread as error:
         yield finding("secrets.in_change", f"cannot tell: {error}", where)
         return
     yield from _secret_findings(secrets, where)
@@ -63,7 +63,7 @@ def _old(node: Node | None, reader: Reader) -> tuple[set[tuple[str, str]], Perso
     try:
         raw = reader.blob(node.oid) if node is not None and node.mode != "160000" else b""
         return {(secret.rule, secret.digest) for secret in find_secrets(raw)}, find_personal(raw)
-    except (BadObject, TooMuch):
+    except (BadObject, Unread):
         return set(), Personal()
 
 
@@ -82,7 +82,7 @@ def scan_records(report: Report, others: Iterable[tuple[str, bytes]]) -> list[Fi
     for where, raw in (*texts, *others):
         try:
             secrets, why = find_secrets(raw), find_personal(raw).verdict()
-        except TooMuch as error:
+        except Unread as error:
             found.append(finding("secrets.reachable", f"cannot tell: {error}", where))
             continue
         found.extend(finding("secrets.reachable", f"the run recorded a {secret.rule}", where) for secret in secrets[:5])
