@@ -5,7 +5,7 @@ Names are loaded on first use, so that importing the package costs nothing on th
 
 TYPE_CHECKING = False  # typing itself would cost the thin client more than all it imports
 if TYPE_CHECKING:
-    from ringfence.model.call import ToolCall
+    from ringfence.model.call import Context, ToolCall
     from ringfence.model.decision import Decision, Reason
     from ringfence.model.errors import RingfenceError
     from ringfence.model.tier import Tier
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from ringfence.supervisor.fence import Fence
 
 __version__ = "0.1.0"
-__all__ = ["Decision", "Fence", "Policy", "Reason", "RingfenceError", "Tier", "ToolCall", "__version__"]
+__all__ = ["Context", "Decision", "Fence", "Policy", "Reason", "RingfenceError", "Tier", "ToolCall", "__version__"]
 
 _HOMES = {
+    "Context": "ringfence.model.call",
     "ToolCall": "ringfence.model.call",
     "Decision": "ringfence.model.decision",
     "Reason": "ringfence.model.decision",

@@ -33,6 +33,23 @@ def test_a_fence_runs_refuses_and_ends_its_mission(cli):
     assert cli("run", "--mission", mission, "--", "true").returncode == 1
 
 
+def test_the_python_page_does_what_it_says(cli, monkeypatch, capsys):
+    """Its blocks run in one repository with README's policy; a line that prints says what."""
+    readme, page = (pathlib.Path(__file__).parents[2] / name for name in ("README.md", "docs/python.md"))
+    (cli.project / "sandbox_policy.yaml").write_text(re.search(r"```yaml\n(.*?)```", readme.read_text(), re.DOTALL)[1])
+    assert cli("policy", "trust", "--yes").returncode == 0
+    monkeypatch.setattr("ringfence.supervisor.fence.user_paths", lambda _: user_paths(str(cli.root)))
+    monkeypatch.chdir(cli.project)
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    for block in blocks:
+        exec(compile(block, page.name, "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    promised = re.findall(r"#> (.*)", "".join(blocks))
+    assert len(promised) == 5
+    assert [line for line in printed if line in promised] == promised
+
+
 def test_a_fence_without_a_policy_cannot_be_opened(cli, tmp_path):
     with pytest.raises(RingfenceError, match="policy"):
         Fence.open(str(tmp_path), test_root=str(cli.root))
