@@ -171,7 +171,8 @@ def test_what_drops_or_cannot_be_told_does_not_pass(line):
 
 
 @pytest.mark.parametrize(
-    ("raw", "dialect"), [(b"\xff", "postgres"), (b"SELECT 1", "klingon"), (b"-" * 300_000, "postgres")]
+    ("raw", "dialect"),
+    [(b"\xff", "postgres"), (b"B''d", "postgres"), (b"SELECT 1", "klingon"), (b"-" * 300_000, "postgres")],
 )
 def test_sql_that_cannot_be_read(raw, dialect):
     with pytest.raises(Unreadable):

@@ -68,6 +68,15 @@ def compare_sql(old: bytes | None, new: bytes | None, dialect: str) -> SqlDelta:
     """What a new, edited or removed migration does beyond the old text. Raises Unreadable."""
     if new is None:
         return SqlDelta(drops=("a migration file was removed",))
+    try:
+        return _compare(old, new, dialect)
+    except Unreadable:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the parser stumbles over, in reading or in writing back
+        raise Unreadable(f"not SQL that can be read ({type(error).__name__})") from None
+
+
+def _compare(old: bytes | None, new: bytes, dialect: str) -> SqlDelta:
     before = _statements(old, dialect) if old is not None else []
     after = _statements(new, dialect)
     known = [_key(statement) for statement in before]
@@ -90,18 +99,7 @@ def _statements(raw: bytes, dialect: str) -> list[Any]:
         raise Unreadable(f"SQL dialect {dialect[:40]!a} is not known")
     if len(raw) > _LIMIT:
         raise Unreadable(f"a migration larger than {_LIMIT} bytes")
-    try:
-        text = raw.decode("utf-8")
-        parsed = sqlglot.parse(text, read=dialect, error_level=sqlglot.ErrorLevel.RAISE)
-    except (
-        sqlglot.errors.SqlglotError,
-        UnicodeDecodeError,
-        RecursionError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ) as error:
-        raise Unreadable(f"not SQL that can be read ({type(error).__name__})") from None
+    parsed = sqlglot.parse(raw.decode("utf-8"), read=dialect, error_level=sqlglot.ErrorLevel.RAISE)
     return [statement for statement in parsed if statement is not None and type(statement).__name__ != "Semicolon"]
 
 
