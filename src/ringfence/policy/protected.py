@@ -101,7 +101,7 @@ FREE_TO_READ = FREE_TO_WRITE | {"/dev/zero", "/dev/random", "/dev/urandom"}
 OWN_COMMANDS = frozenset({"check", "why", "doctor", "--version", "--help"})
 """What an agent may ask of ``ringfence`` itself."""
 
-EVALUATOR_VERSION = 2
+EVALUATOR_VERSION = 3
 """Counted up whenever the same policy and facts could give another decision."""
 
 _HARMLESS_ENV = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})

@@ -257,6 +257,9 @@ class Reader:
                 return
             if not option.takes:
                 self.apply(option, (index,), None)
+                if self.table.style == "apart" and len(text) > position + 1:
+                    self.unknown_option(index, word, text)
+                    return
                 continue
             attached = text[position + 1 :]
             if attached or (word.dynamic and word.prefix):
