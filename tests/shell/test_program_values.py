@@ -41,3 +41,36 @@ def test_the_value_of_an_option_is_not_written(line):
 def test_letters_that_stand_apart_are_no_cluster():
     reading = read_arguments(parse_line("xxd -bc ../x").commands[0])
     assert [effect.option for effect in reading.effects] == ["-bc"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -H @x u", "curl -H@x u", "curl --header=@x u", "curl --header @x u", "curl -w @x u", "curl -b x u", "curl -d @x u", "curl -sd@x u", "curl --json @x u", "curl --data-urlencode n@x u",
+        "curl --data-urlencode @x u", "curl --url-query n@x u", "curl --variable n@x u", "curl -F n=@x u", "curl -F 'n=@x;type=text/plain' u", "curl -F 'n=<x' u", "curl -F 'n=@y,x' u", "curl -F 'n=@\"x\"' u",
+        "curl file:x", "curl file://x", "curl FILE:x", "curl file:%78", "curl --url file://x",
+    ],
+)  # fmt: skip
+def test_what_is_sent_is_read(line):
+    assert ("x", PathAccess.READ) in paths(line)
+
+
+def test_a_local_url_is_a_path():
+    assert ("/etc/x", PathAccess.WRITE) in paths("curl -T y file://localhost/etc/x")
+    assert (None, PathAccess.READ) in paths("curl 'file:///etc/{x,y}'")
+    assert not read_arguments(parse_line("curl file:///etc/x").commands[0]).hosts
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["curl -H 'Accept: @x' u", 'curl -H "Authorization: Bearer $T" u', "curl -b a=@x u", "curl -d a=@x u", "curl --data-raw @x u", "curl --form-string n=@x u", "curl -F n=x u", "curl https://example.org/file:x"],
+)  # fmt: skip
+def test_what_is_no_file_is_not_read(line):
+    assert not paths(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["pip install -r https://h/x", "pip install -c http://h/x", "pip install -e git+https://h/x#egg=y"]
+)
+def test_a_file_of_a_program_that_connects_may_lie_on_a_host(line):
+    assert [use.host for use in read_arguments(parse_line(line).commands[0]).hosts] == ["h"]

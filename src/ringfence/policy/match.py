@@ -109,6 +109,8 @@ def has_argument(wanted: Sequence[str], texts: Texts, *, widens: bool, patterns:
         if _GLOB.intersection(argument):
             if any(text_matches((argument,), text) for text in known):
                 return True
+            if not widens and argument.startswith("--") and any(_shortens(text, argument) for text in known):
+                return True
         elif argument.startswith("-") and _is_option(argument, known, widens=widens):
             return True
     return not widens and len(known) + patterns < len(texts)
@@ -130,6 +132,12 @@ def names_may_be(wanted: Sequence[str], pattern: str) -> bool:
         elif literal.startswith(begins) or begins.startswith(literal):
             return True
     return False
+
+
+def _shortens(text: str, argument: str) -> bool:
+    """Whether an option may be short for one that a glob such as ``--post-data*`` stands for."""
+    name = text.partition("=")[0]
+    return len(name) > 4 and name.startswith("--") and re.split(r"[*?\[]", argument, maxsplit=1)[0].startswith(name)
 
 
 def _is_option(argument: str, known: Sequence[str], *, widens: bool) -> bool:

@@ -251,3 +251,28 @@ def value_role(reader: "Reader", role: str, value: Word, words: tuple[int, ...],
             reader.paths.append(PathUse(word=words[-1], text=None, access=PathAccess.WRITE))
         elif colon and not kind.startswith("term"):
             reader.path(replace(value, text=path), words[-1], "write")
+    elif role == "upload":
+        _upload(reader, value, words[-1], name)
+
+
+_UPLOADS = {
+    **dict.fromkeys(("-F", "--form"), re.compile(r"[^=]*=[@<]")),
+    **dict.fromkeys(("--url-query", "--variable", "--data-urlencode"), re.compile(r"[^=@]*@")),
+    **dict.fromkeys(("-b", "--cookie"), re.compile(r"(?!.*=)", re.DOTALL)),
+}
+_UPLOAD = re.compile("@")
+
+
+def _upload(reader: "Reader", value: Word, index: int, name: str) -> None:
+    """The files that a value names for curl to send: ``@FILE``, ``name=@FILE``, a file of cookies."""
+    starts = _UPLOADS.get(name, _UPLOAD)
+    if value.dynamic:
+        if not value.prefix or starts.match(value.prefix):
+            reader.path(value, index, "read")
+        return
+    match = starts.match(value.text)
+    if match is None:
+        return
+    rest = value.text[match.end() :]
+    for path in re.split("[,;]", rest) if name in ("-F", "--form") else [rest]:
+        reader.path(replace(value, text=path.strip('"'), tilde=False, prefix=""), index, "read")

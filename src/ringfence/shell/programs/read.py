@@ -330,12 +330,14 @@ class Reader:
             self.scan(table.scan, value, words)
         elif role == "host":
             self.host(value, words[-1])
-        elif role in ("plugin", "coverage"):
+        elif role in ("plugin", "coverage", "upload"):
             languages.value_role(self, role, value, words, option.name)
         elif role in _ACCESS:
             self.path(value, words[-1], role)
             if role == "directory":
                 self.move(value, option, words)
+            if table.networked and "://" in value.text:
+                self.host(value, words[-1])
 
     def move(self, value: Word, option: Option, words: tuple[int, ...]) -> None:
         """Paths of the reading are seen from the folder that an option names."""
@@ -439,6 +441,11 @@ class Reader:
 
     def host(self, word: Word, index: int) -> None:
         """A host that is connected to."""
+        if (local := scanners.local_file(word)) is not None:
+            # Where something is sent, it is written.
+            self.path(local, index, "read")
+            self.path(local, index, "changed")
+            return
         use = scanners.host_of(word)
         self.hosts.append(HostUse(word=index, host=use[0], port=use[1], url=None if word.dynamic else word.text))
 

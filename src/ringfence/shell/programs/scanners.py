@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ringfence.shell.programs.read import Reader
 
 _URL = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?(?:[^@/?#]*@)?(\[[0-9a-fA-F:.]+\]|[^:/?#]+)?(?::(\d+))?", re.IGNORECASE)
+_FILE_URL = re.compile(r"file:(?://(?:localhost(?=/)|127\.0\.0\.1(?=/))?)?", re.IGNORECASE)
 _PORTS = {"https": 443, "http": 80, "ftp": 21, "ssh": 22, "git": 9418, "ws": 80, "wss": 443, "ftps": 990, "sftp": 22, "scp": 22}  # fmt: skip
 _PLAIN_VALUE = re.compile(r"(?!\.{1,2}\Z)[\w.,:+@%-]*\Z")
 _MAKE_PROGRAMS = re.compile(
@@ -46,6 +48,16 @@ def host_of(word: Word) -> tuple[str | None, int | None]:
         return None, None
     scheme = (match[1] or "http").lower()
     return host, int(match[3]) if match[3] else _PORTS.get(scheme)
+
+
+def local_file(word: Word) -> Word | None:
+    """The path that a ``file:`` URL means; None for any other word."""
+    match = _FILE_URL.match(word.prefix if word.dynamic else word.text)
+    if match is None:
+        return None
+    path = unquote(word.text[match.end() :])
+    unknown = word.dynamic or re.search(r"[{}\[\]]", path)
+    return replace(word, text=path, dynamic=bool(unknown), glob=False, tilde=False, values=(), prefix="")
 
 
 # find.
