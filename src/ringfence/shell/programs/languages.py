@@ -191,11 +191,23 @@ def read_git_remote(reader: "Reader") -> None:
     """Listing is fine; adding and changing remotes writes git's configuration."""
     reader.all_words()
     words = [reader.words[index].text for index in reader.operands]
+    named = (*reader.essential[:2], *reader.operands[:1])
+    asks = words and words[0] == "show" and len(words) > 1 and not {"-n", "-nv"} & {word.text for word in reader.words}
+    if asks or (words and words[0] in ("prune", "update")):
+        reader.effect(EffectKind.NETWORK, words[0], named, "asks the remote")
     if words and words[0] not in ("show", "get-url", "prune", "update"):
-        named = (*reader.essential[:2], reader.operands[0])
         reader.effect(EffectKind.WRITES, words[0], named, "changes git's remotes")
     if words and words[0] in ("add", "set-url") and any("::" in word for word in words):
         reader.effect(EffectKind.EXECUTES, words[0], tuple(reader.operands), "a remote helper runs a program")
+
+
+def read_npm_config(reader: "Reader") -> None:
+    """Reading is fine; setting writes ``.npmrc``, which can name programs and where packages come from."""
+    reader.all_words()
+    words = [reader.words[index].text for index in reader.operands]
+    if words and words[0] not in ("get", "list", "ls"):
+        named = (*reader.essential[:2], reader.operands[0])
+        reader.effect(EffectKind.WRITES, words[0], named, "changes npm's configuration")
 
 
 def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> bool:

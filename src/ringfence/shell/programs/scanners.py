@@ -324,6 +324,7 @@ READERS: dict[str, Callable[["Reader"], None]] = {
     "tar": read_tar,
     "git-config": read_git_config,
     "git-remote": languages.read_git_remote,
+    "npm-config": languages.read_npm_config,
     "python": languages.read_python,
     "compiler": languages.read_compiler,
     "shell": languages.read_shell,
