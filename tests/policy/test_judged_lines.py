@@ -525,3 +525,32 @@ def test_arguments_are_compared_exactly_where_that_is_stricter(
     policy_of: Callable[..., Policy], judge: Callable[..., str], rule: str, line: str, answer: str
 ) -> None:
     assert judge(policy_of(f"commands:\n  default: ask\n  {rule}\n"), line) == answer
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("uv run cat README.md", "allow"),
+        ("uv run pytest -q src", "allow"),
+        ("uv run python -c 'print(1)'", "allow"),
+        ("uv run frob --verbose", "allow"),
+        ("uv run cat ../outside.txt", "ask"),
+        ("uv run ../outside.txt", "ask"),
+        ("uv run ./src/app.py", "allow"),
+        ("uv run tee .git/config", "deny"),
+        ("uv run frob --out=../x", "ask"),
+        ("uv run curl https://example.org", "ask"),
+        ("npx eslint --fix src", "allow"),
+        ("npx eslint --fix ../outside.txt", "ask"),
+        ("npx tsc --outDir ../x", "ask"),
+        ('npx eslint "$X"', "ask"),
+        ('uv run eslint "$X"', "allow"),
+        ('uv run env CI=1 eslint "$X"', "allow"),
+        ("uv run env CI=1 cat ../outside.txt", "ask"),
+    ],
+)
+def test_what_a_covered_wrapper_starts_reaches_no_further_than_itself(
+    policy_of: Callable[..., Policy], judge: Callable[..., str], line: str, answer: str
+) -> None:
+    rules = "[{argv_prefix: [uv, run], grants: [unknown]}, {argv_prefix: [npx, [eslint, tsc]], grants: [executes]}]"
+    assert judge(policy_of(f"commands: {{default: ask, allow: {rules}}}\nnetwork: {{allow: false}}\n"), line) == answer

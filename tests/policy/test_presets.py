@@ -48,6 +48,12 @@ ruff check --fix src
 mypy src
 pip list
 uv run pytest -q
+uv run pytest -xvs src
+uv run -m pytest src
+uv run --script script.py
+uv run ruff check -w src
+npx prettier --check .
+npx vitest run src
 npm test 2>&1 | tail -30
 npm run lint -- --fix
 npx tsc --noEmit
@@ -173,7 +179,7 @@ dotnet nuget add source https://example.org
 mvn dependency:get -Dartifact=x
 pre-commit autoupdate
 uv run -w left-pad x
-uv run https://example.org/x.py
+uv run --frozen -w left-pad x
 git stash drop
 git stash clear
 git reflog expire --expire=now --all

@@ -26,7 +26,7 @@ _EXPLICIT = frozenset({"rule", "protected", "hidden", "floor", "fault"})
 class CommandJudge:
     """Judges the commands of one line against one compiled policy."""
 
-    __slots__ = ("_calm_bases", "_compiled", "_context", "_index", "_paths", "_prepared", "_usual")
+    __slots__ = ("_allows", "_calm_bases", "_compiled", "_context", "_index", "_paths", "_prepared", "_usual")
 
     def __init__(self, compiled: Compiled, index: FactsIndex, prepared: Prepared, context: Context) -> None:
         self._compiled = compiled
@@ -36,6 +36,8 @@ class CommandJudge:
         self._paths = PathJudge(compiled, index, context, prepared.cwd)
         self._calm_bases: set[str] = set()
         """Directories that nothing speaks against, so that the parts of a pipeline ask once."""
+        self._allows: dict[int, list[tuple[Command, int]]] = {}
+        """By command, the rules that allow it: what it starts may need them."""
         self._usual = () if index.facts.root == "/usr" or within(index.facts.root, "/usr") else ("/usr/", "/bin/")
 
     def judge(self) -> list[Reason]:
@@ -96,9 +98,17 @@ class CommandJudge:
         reasons += opinion
         lent = bool(command.is_wrapper and command.wraps) and self._compiled.lends
         if command.covered:
-            # Its starter's rule speaks for it; here only what denies or asks by name is looked at.
+            starter = self._prepared.line.commands[command.wrapper or 0]
+            allows = [*allows, *self._allows.get(id(starter), ())]
+        if command.wraps:
+            self._allows[id(command)] = allows
+        if command.covered:
+            # Its starter's rule speaks for it; what it reaches counts as of any other.
+            reasons = [reason for reason in reasons if reason.kind in _EXPLICIT]
             reasons += [*self._written(prepared), *self._paths_of(prepared, allows)]
-            return [reason for reason in reasons if reason.kind in _EXPLICIT]
+            if prepared.program is not None:
+                reasons += self._paths.judge(PathUse(prepared.program, command.words[0].text, "read", _span(command)))
+            return [*reasons, *(self._network(prepared) if prepared.understood.connects else ())]
         if not opinion and not lent:
             reasons.append(self.default("default", prepared.joined, "no rule covers this command", _span(command)))
         reasons += self._written(prepared)
