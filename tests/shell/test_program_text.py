@@ -92,9 +92,14 @@ def test_a_backup_in_another_folder_is_a_write_there(line):
     assert (None, "write") in [(path.text, path.access.value) for path in read_line(line).paths]
 
 
-@pytest.mark.parametrize("line", ["sed -i.bak p f", "sed -i p f", "sed --in-place=.orig p f"])
-def test_a_backup_beside_the_file_is_no_other_write(line):
-    assert {path.text for path in read_line(line).paths} == {"f"}
+@pytest.mark.parametrize(
+    ("line", "backup"),
+    [("sed -i.bak p f", {"f.bak"}), ("sed -i p f", set()), ("sed --in-place=.orig p f", {"f.orig"}), ("sed -i'.*rc' p f", {".frc"})],
+)  # fmt: skip
+def test_a_backup_beside_the_file_is_a_write_there(line, backup):
+    assert {(path.text, path.access.value) for path in read_line(line).paths} == {
+        ("f", "write"), *((name, "write") for name in backup)
+    }  # fmt: skip
 
 
 # What is added when it runs may be a program, its text or a path, also behind `--`.

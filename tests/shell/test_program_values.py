@@ -74,3 +74,49 @@ def test_what_is_no_file_is_not_read(line):
 )
 def test_a_file_of_a_program_that_connects_may_lie_on_a_host(line):
     assert [use.host for use in read_arguments(parse_line(line).commands[0]).hosts] == ["h"]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("cp -b -S rc f .bash", ".bashrc"), ("cp --suffix=rc .bash docs", "docs/.bashrc"), ("mv -b -S rc f .bash", ".bashrc"), ("ln -b -S rc f .bash", ".bashrc"),
+        ("install -b -S rc f .bash", ".bashrc"), ("patch -b -z rc .bash", ".bashrc"), ("gzip --suffix=rc .bash", ".bashrc"), ("sed -irc p .bash", ".bashrc"), ("sed -i'.*rc' p bash", ".bashrc"),
+        ("zip -r a.zip -lf x src", "x"), ("cp -l x y", "x"), ("cp --link x y", "x"), ("cp -s x y", "x"), ("cp -rl x y", "x"), ("rsync -a --link-dest=x a b", "x"),
+        ("ln -s f src/l", "src/f"), ("ln -s f src", "src/f"), ("ln -st src f", "src/f"), ("ln -s ../x src/l", "src/../x"), ("ln -s x", "x"), ("ln x src/l", "x"), ("ln -sr x src/l", "x"),
+        ("gcc -Wl,-o,x a.c", "x"), ("gcc -Wl,--output=x a.c", "x"), ("gcc -Wp,-MD,x a.c", "x"), ("gcc -Wa,-ox a.c", "x"), ("gcc -Wl,-Map=x a.c", "x"),
+        ("eslint --unheard-of=./x", "./x"), ("rg --unheard-of=.x y", ".x"),
+    ],
+)  # fmt: skip
+def test_a_name_that_words_make_together_is_written(line, name):
+    assert (name, PathAccess.WRITE) in paths(line)
+
+
+@pytest.mark.parametrize("line", ["split f .bash", "split -n 3 f src/.bash", "csplit -f .bash f 1"])
+def test_names_that_begin_hidden_may_be_any(line):
+    assert (None, PathAccess.WRITE) in paths(line)
+
+
+def test_a_relative_link_is_seen_from_where_it_lies():
+    assert ("../lib/x", PathAccess.WRITE) not in paths("ln -s ../lib/x bin/x")
+
+
+@pytest.mark.parametrize(
+    "line", ["meson setup ../x", "gradle -p ../x build", "gradle --init-script ../x build", "tox -c ../x", "gcc -Wl,-T,../x a.c", "gcc -specs=../x a.c", "just ../x"]
+)  # fmt: skip
+def test_places_among_the_words_of_a_builder_are_read(line):
+    assert "../x" in {text for text, _ in paths(line)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bazel build //x:y",
+        "gradle :a:b",
+        "mvn -q package",
+        "ninja all",
+        "gcc -Wl,-rpath,/opt/x a.c",
+        "gcc -Wl,--as-needed -Wall a.c",
+    ],
+)
+def test_what_is_no_place_is_not_read(line):
+    assert {text for text, _ in paths(line)} <= {"a.c"}

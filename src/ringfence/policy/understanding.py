@@ -9,6 +9,7 @@ import re
 from msgspec import Struct
 
 from ringfence.shell.parse import parse_argv, parse_line
+from ringfence.shell.programs.names import joined_path
 from ringfence.shell.programs.read import read_arguments
 from ringfence.shell.programs.reading import Effect, EffectKind, PathAccess, PathUse, Reading
 from ringfence.shell.syntax import Line, SimpleCommand, Word
@@ -94,7 +95,11 @@ def understand(command: SimpleCommand) -> Understood:
     for path in reading.paths:
         operands += _operands(path, words, known=reading.known)
     if not reading.known:
-        operands += [found for n, word in enumerate(words) if n and (found := _joined(word, n)) is not None]
+        operands += [
+            Operand(text=value, access="maybe", word=n)
+            for n, word in enumerate(words)
+            if n and (value := joined_path(word))
+        ]
     concerns: tuple[Concern, ...] = ()
     connects = False
     if reading.effects:
@@ -140,18 +145,6 @@ def _is_whole_path(word: Word) -> bool:
     Not where the path is a part of the word (``--file=$f``, ``if=$f``, ``@$f``), and not where a value would be an option.
     """
     return _PATH_START.match(word.raw) is not None and not any(value.startswith("-") for value in word.values)
-
-
-def _joined(word: Word, number: int) -> Operand | None:
-    """A value joined to an option of an unknown program is a path where it looks like one."""
-    text = word.text
-    if word.dynamic or not text.startswith("-"):
-        return None
-    value = text.partition("=")[2] if "=" in text else text[2:]
-    if "/" not in value and not value.startswith(("~", "..")):
-        return None
-    start = 0 if "=" in text or value.startswith((".", "~", "/")) else value.find("/")
-    return Operand(text=value[max(start, 0) :], access="maybe", word=number)
 
 
 def _concerns(effects: tuple[Effect, ...]) -> tuple[tuple[Concern, ...], bool]:

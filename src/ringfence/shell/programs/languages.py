@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ringfence.shell.programs import names
 from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
 from ringfence.shell.syntax import Word
 
@@ -129,8 +130,33 @@ def read_compiler(reader: "Reader") -> None:
             reader.effect(
                 EffectKind.EXECUTES, text, (index,), f"`{text}` names a program or plugin that the compiler runs"
             )
+            if path := names.joined_path(word):
+                reader.path(replace(word, text=path), index, "execute")
+        elif re.match("-W[alp],", text) and not word.dynamic:
+            _passed_on(reader, index, word)
         elif not _COMPILER_FLAG.match(text) or word.dynamic:
             reader.unknown_option(index, word, text)
+
+
+_PASSED_OUTPUT = re.compile(r"(-o|--?output|-Map|--?dependency-file|-MM?D|-MF)=?(.*)", re.DOTALL)
+_PASSED_PLACE = re.compile(r"--?(?:rpath(?:-link)?|dynamic-linker|soname|install_name)(?:=|\Z)|-R")
+
+
+def _passed_on(reader: "Reader", index: int, word: Word) -> None:
+    """``-Wl,A,B``: options for the linker, assembler or preprocessor, which may name files too."""
+    reader.unknown_option(index, replace(word, text=word.text[:3]), word.text)
+    parts = word.text[4:].split(",")
+    for before, part in zip(["", *parts], parts, strict=False):
+        output = _PASSED_OUTPUT.fullmatch(part)
+        after = _PASSED_OUTPUT.fullmatch(before)
+        if output and output[2]:
+            reader.path(replace(word, text=output[2]), index, "write")
+        elif after and not after[2]:
+            reader.path(replace(word, text=part), index, "write")
+        elif not _PASSED_PLACE.match(before) and not _PASSED_PLACE.match(part):
+            path = part.removeprefix("@") if not part.startswith("-") else names.joined_path(replace(word, text=part))
+            if "/" in path or path.startswith("."):
+                reader.path(replace(word, text=path), index, "read")
 
 
 def read_shell(reader: "Reader") -> None:
@@ -224,6 +250,12 @@ def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> b
             reader.path(word, index, "read")
     elif role == "requirement":
         _requirement(reader, index, word)
+    elif role == "stem":
+        names.give_stem(reader, word, index)
+    elif role == "place":
+        text = word.text
+        if not word.dynamic and "://" not in text and not text.startswith("//") and re.match(r"[.~]|.*/", text):
+            reader.path(word, index, "maybe")
     elif role == "remotewrite":
         if ":" in word.text.split("/", 1)[0]:
             reader.remote(word, index)
@@ -263,6 +295,8 @@ def value_role(reader: "Reader", role: str, value: Word, words: tuple[int, ...],
             reader.paths.append(PathUse(word=words[-1], text=None, access=PathAccess.WRITE))
         elif colon and not kind.startswith("term"):
             reader.path(replace(value, text=path), words[-1], "write")
+    elif role == "stem":
+        names.give_stem(reader, value, words[-1])
     elif role == "upload":
         _upload(reader, value, words[-1], name)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import languages, scanners
+from ringfence.shell.programs import languages, names, scanners
 from ringfence.shell.programs.load import BUILTIN, Tables
 from ringfence.shell.programs.reading import Effect, EffectKind, HostUse, OptionUse, PathAccess, PathUse, Reading
 from ringfence.shell.programs.table import Option, Table
@@ -96,6 +96,7 @@ class Reader:
         self.edits = False
         self.targeted = False
         self.exits = False
+        self.suffix = ""
         self.recursive = table.recursive
         self.known = True
         self.index = 1
@@ -116,6 +117,8 @@ class Reader:
 
     def finished_paths(self) -> tuple[PathUse, ...]:
         """The paths with what only the end of the line says about them."""
+        if self.suffix:
+            self.paths += names.backups(self.paths, self.suffix)
         if not self.recursive:
             return tuple(self.paths)
         return tuple([
@@ -294,6 +297,10 @@ class Reader:
         self.options.append(OptionUse(name=name, words=(index,), top=self.table.subcommands, harmless=False))
         why = f"`{name}` is not in the table of `{self.table.name}`"
         self.effect(EffectKind.UNKNOWN_OPTION, word.raw if word.dynamic else name, (index,), why)
+        value = names.joined_path(word)
+        if value:
+            self.path(replace(word, text=value, tilde=False), index, "read")
+            self.path(replace(word, text=value, tilde=False), index, "changed")
 
     def apply(self, option: Option, words: tuple[int, ...], value: Word | None) -> None:
         """What an option with its value means."""
@@ -326,11 +333,15 @@ class Reader:
         if role == "writes" and option.optional and (value.dynamic or "/" in value.text):
             # A backup's name with a slash lies in another folder, which the option and the operand name together.
             self.path(replace(value, dynamic=True, glob=False, values=(), prefix=""), words[-1], "write")
+        elif role == "writes" and option.optional:
+            self.suffix = value.text
         elif role == "script":
             self.scan(table.scan, value, words)
         elif role == "host":
             self.host(value, words[-1])
-        elif role in ("plugin", "coverage", "upload"):
+        elif role == "suffix":
+            self.suffix = value.text
+        elif role in ("plugin", "coverage", "upload", "stem"):
             languages.value_role(self, role, value, words, option.name)
         elif role in _ACCESS:
             self.path(value, words[-1], role)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import languages
+from ringfence.shell.programs import languages, names
 from ringfence.shell.programs.awk import scan_awk
 from ringfence.shell.programs.reading import EffectKind, OptionUse, PathAccess, PathUse
 from ringfence.shell.programs.sed import scan_sed
@@ -323,6 +323,7 @@ READERS: dict[str, Callable[["Reader"], None]] = {
     "test": read_test,
     "tar": read_tar,
     "git-config": read_git_config,
+    "link": names.read_link,
     "git-remote": languages.read_git_remote,
     "npm-config": languages.read_npm_config,
     "python": languages.read_python,

@@ -1,0 +1,75 @@
+"""Names of files that no word is by itself: what options and operands make together. Pure."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ringfence.shell.programs.reading import PathAccess, PathUse
+from ringfence.shell.syntax import Word
+
+if TYPE_CHECKING:
+    from ringfence.shell.programs.read import Reader
+
+
+def joined_path(word: Word) -> str:
+    """The value joined to an option (``--out=.npmrc``, ``-o../x``), where it looks like a path; else empty."""
+    text = word.text
+    if word.dynamic or not text.startswith("-"):
+        return ""
+    if "=" in text:
+        value = text.partition("=")[2]
+        return value if "/" in value or "." in value or value.startswith("~") else ""
+    value = text[2:]
+    if value.startswith((".", "~", "/")):
+        return value
+    return value[value.find("/") :] if "/" in value else ""
+
+
+def backups(paths: Sequence[PathUse], suffix: str) -> list[PathUse]:
+    """Where the backups of what is written go: beside it, or into the folder that it is."""
+    sources = [path.text.rpartition("/")[2] for path in paths if path.text and path.access is not PathAccess.WRITE]
+    found = []
+    for path in paths:
+        if path.text is None or path.access is not PathAccess.WRITE:
+            continue
+        folder, slash, base = path.text.rpartition("/")
+        name = suffix.replace("*", base) if "*" in suffix else base + suffix
+        found.append(replace(path, text=folder + slash + name, maybe=True))
+        found += [replace(path, text=f"{path.text}/{source}{suffix}", maybe=True) for source in sources]
+    return found
+
+
+def read_link(reader: "Reader") -> None:
+    """``ln``: what a relative symbolic link names is seen from where the link lies."""
+    reader.all_words()
+    options = {option.name for option in reader.options}
+    if not options & {"-s", "--symbolic"} or options & {"-r", "--relative"}:
+        return
+    places = [option.value for option in reader.options if option.name in reader.table.target]
+    sources = reader.operands
+    if not places and len(sources) > 1:
+        sources = sources[:-1]
+        last = reader.words[reader.operands[-1]]
+        places = [None if last.dynamic else last.text]
+    moved = []
+    for path in reader.paths:
+        if path.word not in sources or path.text is None or path.text.startswith("/") or path.tilde or not places:
+            moved.append(path)
+            continue
+        for place in places:
+            if place is None:
+                moved.append(replace(path, text=None))
+                continue
+            # The link lies at this place, or in the folder that it is.
+            folder = place.rstrip("/").rpartition("/")[0]
+            moved += [replace(path, text=f"{base}/{path.text}" if base else path.text) for base in (folder, place)]
+    reader.paths = moved
+
+
+def give_stem(reader: "Reader", word: Word, index: int) -> None:
+    """The beginning of names that the program makes: of a hidden one, any that begins so may be meant."""
+    base = word.text.rpartition("/")[2]
+    if not word.dynamic and base.startswith("."):
+        word = replace(word, dynamic=True, glob=False, values=(), prefix=word.text)
+    reader.path(word, index, "write")
