@@ -3,7 +3,7 @@
 import pytest
 
 from ringfence.shell.parse import parse_line
-from ringfence.shell.programs import PathAccess, read_arguments
+from ringfence.shell.programs import EffectKind, PathAccess, read_arguments
 
 
 def paths(line):
@@ -120,3 +120,54 @@ def test_places_among_the_words_of_a_builder_are_read(line):
 )
 def test_what_is_no_place_is_not_read(line):
     assert {text for text, _ in paths(line)} <= {"a.c"}
+
+
+def effects(line):
+    return {effect.kind for effect in read_arguments(parse_line(line).commands[0]).effects}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["sqlite3 x.db", "sqlite3 -json x.db", "vim f", "vim -es f", "nvim --headless f", "ed f", "ex f", "emacs --batch f", "psql -d x", "mysql x", "dc", "m4 f"],
+)  # fmt: skip
+def test_what_stands_on_standard_input_is_run(line):
+    assert EffectKind.PROGRAM_TEXT in effects(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "vim +'!id' f",
+        "vim -c '!id' f",
+        "vim --cmd x f",
+        "vim -S x f",
+        "emacs --eval x",
+        "dc -e '!id'",
+        "psql -c x",
+        "patch -e -i x",
+    ],
+)
+def test_commands_of_an_editor_or_database_are_seen(line):
+    assert effects(line) & {EffectKind.PROGRAM_TEXT, EffectKind.EXECUTES}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "yq 'load(\"x\")' f",
+        "yq eval 'load_str(\"x\")' f",
+        "yq -n 'load (\"x\")'",
+        "yq -s '.a' f",
+        "yq --split-exp '.a' f",
+        "jq 'import \"a\" as $a; .' f",
+    ],
+)
+def test_files_that_a_script_names_are_seen(line):
+    assert effects(line) & {EffectKind.UNKNOWN, EffectKind.UNKNOWN_OPTION}
+
+
+@pytest.mark.parametrize(
+    "line", ["yq '.a' f", "yq eval '.load' f", "yq -r .a.b f", "vim --version", "sqlite3 -version", "jq .loaded f"]
+)
+def test_ordinary_uses_have_no_effect(line):
+    assert not effects(line)

@@ -379,10 +379,9 @@ class Reader:
             self.effect(EffectKind.NETWORK, " ".join(self.subcommand), named, f"`{table.name}` opens connections")
         if self.operands:
             self.give_roles(list(table.operands), table.repeat)
-        elif table.stdin and not self.fulfilled and not self.exits:
-            kind, why = _EFFECTS[table.stdin]
-            self.effect(kind, "standard input", (0,), f"without operands `{self.program}` reads program text from standard input"
-                        if table.stdin == "code" else why)  # fmt: skip
+        if table.stdin and not self.exits and (table.stdin == "always" or not (self.operands or self.fulfilled)):
+            why = f"`{self.program}` reads program text from standard input"
+            self.effect(EffectKind.PROGRAM_TEXT, "standard input", (0,), why)
 
     def give_roles(self, roles: list[str], repeat: int) -> None:
         """Give every operand its role, of the roles that the table lists and the index of the one that repeats."""

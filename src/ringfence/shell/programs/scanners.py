@@ -313,8 +313,15 @@ def read_git_config(reader: "Reader") -> None:
 
 def scan_jq(reader: "Reader", word: Word, words: tuple[int, ...]) -> None:
     """Jq runs nothing; modules are read from where ``import`` and ``include`` say."""
-    if re.search(r"\b(?:import|include)\b", word.text):
+    if re.search(r"\b(?:import|include)\b|\bload\w*\s*\(", word.text):
         reader.effect(EffectKind.UNKNOWN, word.raw, words, "reads modules that do not stand on the line")
+
+
+def read_yq(reader: "Reader") -> None:
+    """``yq eval SCRIPT``: the script is not always the first operand, so each is looked into."""
+    reader.all_words()
+    for index in reader.operands[1:]:
+        scan_jq(reader, reader.words[index], (index,))
 
 
 READERS: dict[str, Callable[["Reader"], None]] = {
@@ -324,6 +331,7 @@ READERS: dict[str, Callable[["Reader"], None]] = {
     "tar": read_tar,
     "git-config": read_git_config,
     "link": names.read_link,
+    "yq": read_yq,
     "git-remote": languages.read_git_remote,
     "npm-config": languages.read_npm_config,
     "python": languages.read_python,
