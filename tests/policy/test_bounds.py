@@ -124,3 +124,13 @@ def test_no_argument_vector_crashes(policy_of: Callable[..., Policy], argv: list
 def test_no_path_crashes(tmp_path: Path, text: str) -> None:
     fact = path_fact(f"/{text}", root=str(tmp_path))
     assert fact.real.startswith("/")
+
+
+@pytest.mark.parametrize(
+    "name", [".NPMRC", ".npmrc.", ".npmrc ", ".n\u200bpmrc", ".\uff4epmrc", ".git\u200c/hooks/x", ".GIT./config", "\u017fandbox_policy.yaml", "src/.\u200dgit/config"]
+)  # fmt: skip
+def test_a_protected_name_in_another_spelling_is_no_other_name(policy_of: Callable[..., Policy], name: str) -> None:
+    policy = policy_of("commands: {default: ask, allow: [{argv_prefix: [tee]}]}\n")
+    assert policy.decide(ToolCall.file("write", name)).tier.word == "deny"
+    assert policy.decide(ToolCall.argv(["tee", name])).tier.word == "deny"
+    assert policy.decide(ToolCall.argv(["tee", "notes\u0301.txt"])).tier.word == "allow"

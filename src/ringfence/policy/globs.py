@@ -1,6 +1,6 @@
 """Path patterns: glob, prefix (ends in ``/``) or exact path, matched component by component. Pure.
 
-Allow rules match exactly; deny and ask rules match loosely: whatever the case of letters, the folder that a
+Allow rules match exactly; deny and ask rules match loosely: whatever the spelling of letters, the folder that a
 ``/**`` pattern stands in, and a folder above it when that is removed or renamed.
 """
 
@@ -9,6 +9,8 @@ import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
+
+from ringfence.model.spelling import fold, is_plain
 
 
 class PathPattern:
@@ -29,11 +31,11 @@ class PathPattern:
     def matches(self, path: Sequence[str], *, loose: bool) -> bool:
         """Whether the pattern covers a path given as components (relative to a root, the home or ``/``)."""
         if loose:
-            lowered = tuple(part.lower() for part in path)
-            pattern = tuple(part.lower() for part in self._parts)
-            if glob_matches(pattern, lowered):
+            folded = tuple([fold(part) for part in path])
+            pattern = tuple([fold(part) for part in self._parts])
+            if glob_matches(pattern, folded):
                 return True
-            return pattern[-1:] == ("**",) and len(pattern) > 1 and glob_matches(pattern[:-1], lowered)
+            return pattern[-1:] == ("**",) and len(pattern) > 1 and glob_matches(pattern[:-1], folded)
         return glob_matches(self._parts, tuple(path))
 
     def reaches_below(self, path: Sequence[str]) -> bool:
@@ -44,8 +46,8 @@ class PathPattern:
         for part in parts:
             if _is_glob(part):
                 break
-            literal.append(part.lower())
-        here = [part.lower() for part in path]
+            literal.append(fold(part))
+        here = [fold(part) for part in path]
         if not anywhere:
             return len(parts) > len(here) and len(literal) >= len(here) and literal[: len(here)] == here
         longest = min(len(literal), len(parts) - 1, len(here))
@@ -65,11 +67,11 @@ class PathPattern:
 
     @property
     def suffix(self) -> str | None:
-        """The end of the name that ``**/*.end`` asks for, in lowercase; None for another shape."""
+        """The end of the name that ``**/*.end`` asks for, folded; None for another shape."""
         if len(self._parts) != 2 or self._parts[0] != "**" or self.absolute or self.home:
             return None
         end = self._parts[1][1:]
-        return end.lower() if self._parts[1].startswith("*") and end and not _is_glob(end) else None
+        return fold(end) if self._parts[1].startswith("*") and end and not _is_glob(end) else None
 
     @property
     def everything(self) -> bool:
@@ -144,7 +146,7 @@ class PatternIndex(Generic[Payload]):
             if key is None:
                 self._rest.append((number, pattern, payload))
             else:
-                self._by_part.setdefault(key if not loose else key.lower(), []).append((number, pattern, payload))
+                self._by_part.setdefault(key if not loose else fold(key), []).append((number, pattern, payload))
         self._keys = frozenset(self._by_part)
         self._size = number + 1
 
@@ -153,18 +155,18 @@ class PatternIndex(Generic[Payload]):
 
     @property
     def calm(self) -> "tuple[frozenset[str], tuple[str, ...]] | None":
-        """Components and endings one of which every covered path has (lowercase); None where some pattern needs none."""
+        """Components and endings one of which every covered path has (folded); None where some pattern needs none."""
         suffixes = [pattern.suffix for _, pattern, _ in self._rest]
         if None in suffixes:
             return None
-        return frozenset(key.lower() for key in self._keys), tuple(suffix for suffix in suffixes if suffix)
+        return frozenset(fold(key) for key in self._keys), tuple(suffix for suffix in suffixes if suffix)
 
     def find(self, views: "Views") -> list[Payload]:
         """The payloads of all patterns that cover the path, in the order given."""
         if not self._size:
             return []
         found: list[tuple[int, Payload]] = []
-        parts = views.lowered_set if self.loose else views.absolute_set
+        parts = views.folded_set if self.loose else views.absolute_set
         if not self._keys.isdisjoint(parts):
             for part in self._keys.intersection(parts):
                 for number, pattern, payload in self._by_part[part]:
@@ -187,13 +189,14 @@ class PatternIndex(Generic[Payload]):
 class Views:
     """One path as the patterns see it: from ``/``, from the roots that hold it, from the home."""
 
-    __slots__ = ("absolute", "absolute_set", "home", "inside", "lowered_set")
+    __slots__ = ("absolute", "absolute_set", "folded_set", "home", "inside")
 
     def __init__(self, path: str, *, roots: Sequence[tuple[str, ...]], home: tuple[str, ...]) -> None:
         absolute = split(path)
         self.absolute = absolute
         self.absolute_set = frozenset(absolute)
-        self.lowered_set = self.absolute_set if path.islower() else frozenset(split(path.lower()))
+        plain = is_plain(path) and path.islower()
+        self.folded_set = self.absolute_set if plain else frozenset([fold(part) for part in absolute])
         self.inside = tuple([absolute[len(root) :] for root in roots if absolute[: len(root)] == root])
         self.home = absolute[len(home) :] if home and absolute[: len(home)] == home else None
 

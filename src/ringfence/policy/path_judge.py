@@ -10,6 +10,7 @@ from ringfence.model.call import Context
 from ringfence.model.decision import Place, Reason
 from ringfence.model.facts import PathFact, PathKind
 from ringfence.model.ids import RuleId
+from ringfence.model.spelling import is_plain
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy import protected
 from ringfence.policy.compile import Compiled, place
@@ -139,7 +140,7 @@ class PathJudge:
         if calm is None or not self._compiled.only_root or fact.kind is PathKind.UNREADABLE:
             return False
         real = fact.real
-        if real != fact.asked or not within(real, self._index.facts.root):
+        if real != fact.asked or not within(real, self._index.facts.root) or not is_plain(real):
             return False
         lowered = real.lower()
         return calm[0].isdisjoint(lowered.split("/")) and not lowered.endswith(calm[1])

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
+from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, covers, node_of, statistics
 from ringfence.sandbox.worktree.diff import escape
-from ringfence.sandbox.worktree.guard import fold, git_internal, is_git_name, protection, stands_for_protected
+from ringfence.sandbox.worktree.guard import git_internal, is_git_name, protection, stands_for_protected
 
 DENIED = [
     ".git", ".git/config", ".git/hooks/pre-commit", ".git/info/attributes", ".git/info/grafts", ".git/info/exclude",

@@ -11,10 +11,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import apply, journal, kernel, layers, removal
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
-from ringfence.sandbox.worktree.guard import fold
 from ringfence.sandbox.worktree.judge import Judge, Verdict
 from ringfence.sandbox.worktree.plan import Plan, Step, ordered
 from ringfence.sandbox.worktree.staging import Refused, Stage

@@ -7,11 +7,11 @@ out on one that does.
 import fnmatch
 import itertools
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
+from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 
 POLICY_FILES = frozenset({"sandbox_policy.yaml", "sandbox_fixtures.json"})
@@ -77,10 +77,6 @@ _GIT_PROTECTED_OBJECTS = frozenset({"alternates", "http-alternates"})
 
 _REPOSITORIES = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
 """Names by which git takes a folder for a repository, whatever it is called: all in place, or its common part elsewhere."""
-_IGNORABLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
-)
-"""Beside format characters, what Unicode lets a comparison ignore: a case-folding ext4 or f2fs does."""
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and those that change the direction of what follows."""
 
@@ -155,15 +151,6 @@ def is_repository(names: Iterable[str]) -> bool:
 def is_repository_part(name: str) -> bool:
     """Whether a folder that holds this name may be, or become, one that ``is_repository`` means."""
     return any(fold(name) in shape for shape in _REPOSITORIES)
-
-
-def fold(name: str) -> str:
-    """``name`` as the most forgiving file system compares it: no case, no ignorable characters, no trailing dots."""
-    if name.isascii():
-        return name.lower().rstrip(". ") or name
-    plain = _IGNORABLE.sub("", unicodedata.normalize("NFKC", _IGNORABLE.sub("", name)))
-    kept = "".join(c for c in plain if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFC", kept.casefold()).rstrip(". ") or name
 
 
 def git_internal(path: str) -> bool:

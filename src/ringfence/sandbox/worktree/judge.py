@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from ringfence.model.call import FileAction, ToolCall
 from ringfence.model.ports import Decider
+from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
-from ringfence.sandbox.worktree.guard import Protection, fold, misnamed, protection, stands_for_protected
+from ringfence.sandbox.worktree.guard import Protection, misnamed, protection, stands_for_protected
 from ringfence.sandbox.worktree.journal import source_identity
 from ringfence.sandbox.worktree.links import is_winding, leads_to
 from ringfence.sandbox.worktree.reached import NOTHING, Reached

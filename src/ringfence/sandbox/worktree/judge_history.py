@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from ringfence.model.call import FileAction, ToolCall
 from ringfence.model.ports import Decider
+from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.change import covers
 from ringfence.sandbox.worktree.guard import (
-    fold,
     is_repository,
     misleading,
     misnamed,

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ringfence.model.errors import RingfenceError
+from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.gitrun import Git
-from ringfence.sandbox.worktree.guard import Protection, fold, protection, stands_for_protected
+from ringfence.sandbox.worktree.guard import Protection, protection, stands_for_protected
 from ringfence.sandbox.worktree.repository import Repository
 from ringfence.sandbox.worktree.tracked import Tracked
 
