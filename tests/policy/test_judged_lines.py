@@ -554,3 +554,17 @@ def test_what_a_covered_wrapper_starts_reaches_no_further_than_itself(
 ) -> None:
     rules = "[{argv_prefix: [uv, run], grants: [unknown]}, {argv_prefix: [npx, [eslint, tsc]], grants: [executes]}]"
     assert judge(policy_of(f"commands: {{default: ask, allow: {rules}}}\nnetwork: {{allow: false}}\n"), line) == answer
+
+
+def test_a_rule_for_a_path_says_nothing_about_the_rules_behind_it(
+    policy_of: Callable[..., Policy], judge: Callable[..., str], furnished: Path
+) -> None:
+    tool = furnished / "bin" / "cat"
+    tool.parent.mkdir()
+    tool.write_text("true\n")
+    tool.chmod(0o755)
+    rules = "[{argv_prefix: [bin/cat]}, {argv_prefix: [cat], grants: [unknown]}]"
+    policy = policy_of(f"commands: {{default: ask, allow: {rules}}}\n")
+    assert judge(policy, "cat README.md") == "allow"
+    assert judge(policy, "bin/cat README.md") == "allow"
+    assert judge(policy, 'bin/cat "$X"') == "ask"

@@ -47,6 +47,7 @@ pytest -q
 ruff check --fix src
 mypy src
 pip list
+python -m pip list
 uv run pytest -q
 uv run pytest -xvs src
 uv run -m pytest src

@@ -159,9 +159,12 @@ class CommandJudge:
             if rule.tier is Tier.ALLOW:
                 if barred:
                     continue
-                if covers is None or rule.has_path:
-                    covers = self._is_program(rule, prepared)
-                if not covers:
+                if rule.has_path or covers is None:
+                    is_program = self._is_program(rule, prepared)
+                    covers = covers if rule.has_path else is_program
+                else:
+                    is_program = covers
+                if not is_program:
                     continue
             if not self._applies(rule, prepared, length):
                 continue
