@@ -339,6 +339,7 @@ LINES: list[tuple[str, str, str]] = [
     ("-", "small", "for PATH in .; do ls; done"),
     ("-", "small", "unset PATH; ls"),
     ("-", "small", "IFS=x ls"),
+    ("-", "small", "IFS=x; ls"),
     ("-", "small", "alias ls=curl; ls"),
     ("-", "small", "ls() { curl x; }; ls"),
     ("-", "small", "hash -p ./x ls; ls"),

@@ -48,6 +48,9 @@ ruff check --fix src
 mypy src
 pip list
 python -m pip list
+git -c user.name=x -c user.email=x@example.org commit -m y
+git -c color.ui=never diff
+cat notes.txt | while IFS= read -r line; do echo "$line"; done
 uv run pytest -q
 uv run pytest -xvs src
 uv run -m pytest src

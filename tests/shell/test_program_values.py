@@ -167,7 +167,30 @@ def test_files_that_a_script_names_are_seen(line):
 
 
 @pytest.mark.parametrize(
-    "line", ["yq '.a' f", "yq eval '.load' f", "yq -r .a.b f", "vim --version", "sqlite3 -version", "jq .loaded f"]
+    "line",
+    [
+        "yq '.a' f",
+        "yq eval '.load' f",
+        "yq -r .a.b f",
+        "vim --version",
+        "git -c user.name=x -c user.email=y commit -m z",
+        'git -c user.name="$X" commit -m z',
+        "git -c color.ui=never status",
+        "git -c Core.QuotePath=false diff",
+        "git -c core.pager=cat log",
+        "git -c pager.log=false log",
+        "git -c commit.gpgsign=false commit -m x",
+        "sqlite3 -version",
+        "jq .loaded f",
+    ],
 )
 def test_ordinary_uses_have_no_effect(line):
     assert not effects(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git -c core.pager=x log", "git -c core.pager='cat x' log", "git -c user.name=$X commit", "git -c $X commit", 'git -c "$X=y" commit', 'git -c "user.$X" commit', "git -c color.ui=$X status", "git -c include.path=x status", "git -c commit.gpgsign=true commit", "git -c diff.external=x diff", "git -c colorx=y log", "git -c core.fsmonitor=x status"],
+)  # fmt: skip
+def test_a_setting_may_name_a_program(line):
+    assert effects(line) & {EffectKind.EXECUTES, EffectKind.UNKNOWN}

@@ -83,7 +83,8 @@ class CommandJudge:
         command = prepared.command
         reasons: list[Reason] = []
         for assignment in command.assignments:
-            reasons += self._assignment(assignment)
+            if assignment.name != "IFS" or not command.words or command.words[0].text != "read":
+                reasons += self._assignment(assignment)
         for use in prepared.redirections:
             reasons += self._paths.judge(use)
         if not command.words:

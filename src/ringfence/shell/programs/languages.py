@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import names
+from ringfence.shell.programs import names, settings
 from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
 from ringfence.shell.syntax import Word
 
@@ -297,6 +297,8 @@ def value_role(reader: "Reader", role: str, value: Word, words: tuple[int, ...],
             reader.path(replace(value, text=path), words[-1], "write")
     elif role == "stem":
         names.give_stem(reader, value, words[-1])
+    elif role == "setting":
+        settings.read_setting(reader, value, words, name)
     elif role == "upload":
         _upload(reader, value, words[-1], name)
 

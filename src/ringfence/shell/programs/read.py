@@ -341,7 +341,7 @@ class Reader:
             self.host(value, words[-1])
         elif role == "suffix":
             self.suffix = value.text
-        elif role in ("plugin", "coverage", "upload", "stem"):
+        elif role in ("plugin", "coverage", "upload", "stem", "setting"):
             languages.value_role(self, role, value, words, option.name)
         elif role in _ACCESS:
             self.path(value, words[-1], role)
