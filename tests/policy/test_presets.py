@@ -48,6 +48,10 @@ ruff check --fix src
 mypy src
 pip list
 python -m pip list
+diff <(sort notes.txt) <(sort urls.txt)
+comm -12 <(sort urls.txt) <(sort README.md)
+while read -r f; do echo "$f"; done < <(find src -type f)
+npm --prefix docs run build
 git -c user.name=x -c user.email=x@example.org commit -m y
 git -c color.ui=never diff
 cat notes.txt | while IFS= read -r line; do echo "$line"; done

@@ -127,7 +127,7 @@ def test_braces_too_many_are_of_unknown_value():
     ("word", "prefix", "split", "glob"),
     [
         ("$X", "", True, False), ('"$X"', "", False, False), ("src/$X", "src/", True, False), ("*.py", "", True, True), ("a?", "a", True, True),
-        ("a[bc]", "a", True, True), ("$(ls)", "", True, False), ('"a $(ls)"', "a ", False, False), ('"$@"', "", True, False), ("<(ls)", "", False, False),
+        ("a[bc]", "a", True, True), ("$(ls)", "", True, False), ('"a $(ls)"', "a ", False, False), ('"$@"', "", True, False), ("<(ls)", "/dev/fd/", False, False),
     ],
 )  # fmt: skip
 def test_words_of_unknown_value(word, prefix, split, glob):

@@ -91,7 +91,7 @@ class Redirections(WordReader):
             if operator == ">&" and descriptor is None:
                 self.bash_only(start, ">&")
             return Redirection(operator=operator, access=access, target=target, start=first, end=last)
-        if target.raw.startswith(("<(", ">(")) and target.text == target.raw:
+        if target.pipe:
             return Redirection(operator=operator, access=Access.NONE, target=None, start=first, end=last)
         return Redirection(operator=operator, access=_ACCESS[operator], target=target, start=first, end=last)
 

@@ -29,6 +29,8 @@ class Word(Struct, frozen=True, kw_only=True, gc=False):
     tilde: bool = False
     """Begins with an unquoted ``~``; ``text`` keeps the tilde, the evaluator resolves it with the facts."""
     quoted: bool = False
+    pipe: bool = False
+    """Nothing but ``<(…)`` or ``>(…)``: the name of a pipe, whose other end is on the line."""
     values: tuple[str, ...] = ()
     """For a dynamic word: the closed set of values it may have, where all are known (``$f`` of ``for f in a b``)."""
 

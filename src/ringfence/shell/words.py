@@ -194,6 +194,8 @@ class WordReader(Expansions):
         if not dynamic and pattern is None:
             text = "".join([piece.text for piece in pieces])
             return Word(text=text, raw=raw, start=first, end=last, quoted=quoted)
+        if len(pieces) == 1 and pieces[0].kind == "P":
+            return Word(text=raw, raw=raw, start=first, end=last, dynamic=True, prefix="/dev/fd/", pipe=True)
         values = _product(pieces) if dynamic and pattern is None else ()
         glob = pattern is not None and not dynamic  # with a part of unknown value, nobody can look what it stands for
         return Word(

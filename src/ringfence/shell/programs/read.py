@@ -461,6 +461,8 @@ class Reader:
 
     def path(self, word: Word, index: int, role: str, *, recursive: bool = False) -> None:
         """A path, or every path that a word of known values may be."""
+        if word.pipe and role != "execute" and not self.table.networked:
+            return
         texts = word.values if word.dynamic and word.values else (None,)
         for text in texts:
             use = word if text is None else replace(word, text=text, dynamic=False, glob=False)
