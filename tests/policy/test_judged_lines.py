@@ -342,6 +342,7 @@ LINES: list[tuple[str, str, str]] = [
     ("-", "small", "IFS=x; ls"),
     ("-", "wide", "cat <(ls)/../../outside.txt"),
     ("-", "wide", "cat x<(ls)"),
+    ("-", "tools", "env -C src sort -o *.md"),
     ("-", "wide", "cat < <(ls)/../x"),
     ("-", "wide", "cat <(cat ../outside.txt)"),
     ("-", "wide", "make -f <(echo x)"),
@@ -565,6 +566,37 @@ def test_what_a_covered_wrapper_starts_reaches_no_further_than_itself(
 ) -> None:
     rules = "[{argv_prefix: [uv, run], grants: [unknown]}, {argv_prefix: [npx, [eslint, tsc]], grants: [executes]}]"
     assert judge(policy_of(f"commands: {{default: ask, allow: {rules}}}\nnetwork: {{allow: false}}\n"), line) == answer
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("cp notes/.npmrc .", "deny"),
+        ("cp notes/.npmrc ./", "deny"),
+        ("cp -t . notes/.npmrc", "deny"),
+        ("cp --target-directory=. notes/.npmrc", "deny"),
+        ("cp notes/.np* .", "deny"),
+        ("cp -r notes/.claude .", "deny"),
+        ("mv README.md notes", "allow"),
+        ("cp README.md notes/secret", "allow"),
+        ("cp notes/plain src", "deny"),
+        ("cp notes/pl* src", "deny"),
+        ("cp -T notes/plain src", "allow"),
+        ("cp notes/plain notes/other", "allow"),
+        ("install notes/plain src", "deny"),
+        ("ln notes/plain src", "deny"),
+        ("cp notes/.npmrc npmrc.bak", "allow"),
+    ],
+)
+def test_what_goes_into_a_folder_is_written_there_by_its_own_name(
+    policy_of: Callable[..., Policy], judge: Callable[..., str], workspace: Path, line: str, answer: str
+) -> None:
+    for name in (".npmrc", ".claude/settings.json", "plain"):
+        (workspace / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / "notes" / name).write_text("x\n")
+    rules = "[{argv_prefix: [[cp, mv, install, ln]]}]"
+    policy = policy_of(f"commands: {{default: ask, allow: {rules}}}\nfiles: {{write: {{deny: [src/plain]}}}}\n")
+    assert judge(policy, line) == answer
 
 
 def test_a_rule_for_a_path_says_nothing_about_the_rules_behind_it(

@@ -194,3 +194,39 @@ def test_ordinary_uses_have_no_effect(line):
 )  # fmt: skip
 def test_a_setting_may_name_a_program(line):
     assert effects(line) & {EffectKind.EXECUTES, EffectKind.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("cp a/x d", "d/x"), ("cp -t d a/x", "d/x"), ("mv a/x d/", "d/x"), ("install a/x d", "d/x"), ("ln x d", "d/x"),
+        ("gunzip x.gz", "x"), ("gzip -d .npmrc.gz", ".npmrc"), ("unxz d/x.xz", "d/x"), ("bzip2 -d x.bz2", "x"),
+    ],
+)  # fmt: skip
+def test_the_name_that_a_file_gets_is_written(line, name):
+    assert (name, PathAccess.WRITE) in paths(line)
+
+
+@pytest.mark.parametrize("line", ["cp -T a/x d", "cp x", "cp .. d", "gzip x", "gzip .x"])
+def test_no_other_name_is_written(line):
+    assert {text for text, access in paths(line) if access is PathAccess.WRITE} <= {"d", "x", ".x"}
+
+
+@pytest.mark.parametrize(
+    ("word", "path"),
+    [
+        (":.env", ".env"),
+        (":0:.env", ".env"),
+        (":2:src/x", "src/x"),
+        (":/.env", ".env"),
+        (":(top).env", ".env"),
+        ("HEAD:.env", ".env"),
+    ],
+)
+def test_a_path_of_the_index_is_read(word, path):
+    assert (path, PathAccess.READ) in paths(f"git show '{word}'")
+
+
+@pytest.mark.parametrize("word", [":!.env", ":^.env", ":(exclude).env", ":/!.env"])
+def test_a_path_that_is_left_out_is_not(word):
+    assert (".env", PathAccess.READ) not in paths(f"git diff -- '{word}'")

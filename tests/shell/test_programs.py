@@ -16,7 +16,7 @@ def effects(line):
 
 
 def paths(line):
-    return [(path.text, path.access.value) for path in reading(line).paths]
+    return [(path.text, path.access.value) for path in reading(line).paths if path.into is None]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ class PathUse(Struct, frozen=True, gc=False):
     span: tuple[int, int] | None = None
     glob: bool = False
     """``asked`` is a pattern that the shell replaces by the names of existing files."""
+    into: str | None = None
+    """Only where this is a folder: ``asked``, or what a pattern stands for, goes into it by its own name."""
 
 
 class PathJudge:
@@ -57,6 +59,12 @@ class PathJudge:
         """Everything that restricts this access; empty when it may happen."""
         if use.asked is None:
             return [self._default(use, "the path is not known before the command runs")]
+        if use.into is not None:
+            folder = self._index.path(use.into)
+            if folder is None or folder.kind is not PathKind.DIRECTORY:
+                return []
+            if use.glob:
+                return self._moved(use, folder)
         if use.glob:
             return self._expanded(use, use.asked)
         key = (use.asked, use.access)
@@ -107,6 +115,16 @@ class PathJudge:
             name = match.rpartition("/")[2]
             if name.startswith("-") and use.shown[:1] in "*?[":
                 found.append(self._default(use, f"a file named `{show(name)}` would be taken for an option"))
+        return found[:8]
+
+    def _moved(self, use: PathUse, folder: PathFact) -> list[Reason]:
+        """The names that a pattern stands for, each in a folder that they go into."""
+        matches, _ = self._index.glob(use.asked or "") or ((), False)
+        found: list[Reason] = []
+        for match in matches:
+            view = self._views(f"{folder.real}/{match.rpartition('/')[2]}")
+            found += self._lists(use, [view])
+            found += self._rules(use, [view], use.access)
         return found[:8]
 
     def _judge(self, use: PathUse, asked: str) -> list[Reason]:

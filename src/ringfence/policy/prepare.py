@@ -7,7 +7,7 @@ from msgspec import Struct
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.policy.facts_index import join
 from ringfence.policy.path_judge import PathUse
-from ringfence.policy.understanding import NOTHING, Understood, read_argv, read_line, understand
+from ringfence.policy.understanding import NOTHING, Operand, Understood, read_argv, read_line, understand
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleCommand, Word
 
@@ -180,8 +180,8 @@ class _Builder:
             span = (word.start, word.end) if word is not None else None
             for base in bases:
                 asked = None
+                here = base if operand.directory == "." else self._in(operand.directory, base)
                 if operand.text is not None:
-                    here = base if operand.directory == "." else self._in(operand.directory, base)
                     if operand.tilde or here is None:
                         asked = self._asked(operand.text, here, tilde=operand.tilde)
                     else:
@@ -189,8 +189,23 @@ class _Builder:
                 if operand.glob and asked is not None:
                     self._globs.append(asked)
                 shown = operand.text if operand.text is not None else (word.raw if word is not None else "?")
-                found.append(PathUse(asked, shown, operand.access, span, operand.glob))
+                if operand.glob and operand.access != "read" and self._globbed_elsewhere(command, operand):
+                    asked = None
+                into = None
+                if operand.into is not None:
+                    into = None if here is None else join(here, operand.into)
+                    asked = asked if into is not None else None
+                found.append(PathUse(asked, shown, operand.access, span, operand.glob, into))
         return found
+
+    def _globbed_elsewhere(self, command: SimpleCommand, operand: Operand) -> bool:
+        """Whether a pattern was expanded in another directory than its names are then seen from (``env -C``, ``tar -C``)."""
+        if operand.directory != ".":
+            return True
+        outer = command
+        while outer.wrapper is not None:
+            outer = self._line.commands[outer.wrapper]
+        return outer.directory != command.directory
 
     def _in(self, directory: str | None, base: str | None) -> str | None:
         return None if directory is None else self._asked(directory, base, tilde=True)

@@ -26,6 +26,8 @@ class Operand(Struct, frozen=True, gc=False):
     glob: bool = False
     tilde: bool = False
     directory: str | None = "."
+    into: str | None = None
+    """The folder, if it is one, that this goes into by its own name."""
 
 
 class Concern(Struct, frozen=True, gc=False):
@@ -126,6 +128,8 @@ def _operands(path: PathUse, words: tuple[Word, ...], *, known: bool) -> list[Op
     if not known:
         access = "maybe"
     word = words[path.word] if 0 <= path.word < len(words) else None
+    if path.into is not None:
+        return [Operand(path.text, access, path.word, path.glob, directory=path.directory, into=path.into)]
     if path.text is None and word is not None and word.values and path.word > 0 and _is_whole_path(word):
         return [Operand(text=value, access=access, word=path.word, directory=path.directory) for value in word.values]
     if word is not None and word.values and path.text in word.values and not _is_whole_path(word):
@@ -133,7 +137,7 @@ def _operands(path: PathUse, words: tuple[Word, ...], *, known: bool) -> list[Op
     if path.text is None and path.maybe and known:
         # A plain word of unknown value where only a guess says path: it is judged as a word, by the concerns.
         return []
-    return [Operand(path.text, access, path.word, path.glob, path.tilde, path.directory)]
+    return [Operand(path.text, access, path.word, path.glob, path.tilde, path.directory, path.into)]
 
 
 _PATH_START = re.compile(r"[\"']?[\w./]*[\"']?\$")

@@ -40,6 +40,36 @@ def backups(paths: Sequence[PathUse], suffix: str) -> list[PathUse]:
     return found
 
 
+def unpacked(paths: Sequence[PathUse]) -> list[PathUse]:
+    """The names without their last ending, as unpacking makes them."""
+    written = [path for path in paths if path.text and path.access is PathAccess.WRITE]
+    return [
+        replace(path, text=(path.text or "").rpartition(".")[0], maybe=True)
+        for path in written
+        if "." in (path.text or "").rpartition("/")[2][1:] and not path.glob
+    ]
+
+
+def into_folders(reader: "Reader") -> list[PathUse]:
+    """What ``cp``, ``mv``, ``ln`` and ``install`` write where their destination is a folder: each source's own name in it."""
+    options = {option.name for option in reader.options}
+    if options & {"-T", "--no-target-directory"}:
+        return []
+    places = {option.words[-1] for option in reader.options if option.name in reader.table.target}
+    places = places or set(reader.operands[-1:])
+    folders = [path for path in reader.paths if path.word in places and path.text and not (path.glob or path.tilde)]
+    found = []
+    for path in reader.paths:
+        base = (path.text or "").rstrip("/").rpartition("/")[2]
+        if path.word in places or base in {"", ".", ".."}:
+            continue
+        for folder in folders:
+            text = path.text if path.glob else f"{(folder.text or '').rstrip('/') or '/'}/{base}"
+            access = PathAccess.DELETE if base.startswith(".") and reader.recursive else PathAccess.WRITE
+            found.append(replace(path, text=text, access=access, into=folder.text, tilde=False))
+    return found
+
+
 def read_link(reader: "Reader") -> None:
     """``ln``: what a relative symbolic link names is seen from where the link lies."""
     reader.all_words()

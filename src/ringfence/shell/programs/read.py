@@ -26,6 +26,7 @@ _LOOSE_ACCESS = {
     "node": "execute", "requirement": "execute", "arguments": "maybe", "revision": "maybe", "awkfile": "read", "remotewrite": "write",
 }  # fmt: skip
 """Roles of operands that are mostly paths, and the access that they then are."""
+_MAGIC = re.compile(r":(?:[0-3]:|\([^)]*\)|[/!^]+)?")
 _NUMBER = re.compile(r"-\d+\Z")
 _EFFECTS = {
     "executes": (EffectKind.EXECUTES, "names a program or command that is run"),
@@ -117,6 +118,10 @@ class Reader:
 
     def finished_paths(self) -> tuple[PathUse, ...]:
         """The paths with what only the end of the line says about them."""
+        if self.table.packs:
+            self.paths += names.unpacked(self.paths)
+        if self.table.target:
+            self.paths += names.into_folders(self)
         if self.suffix:
             self.paths += names.backups(self.paths, self.suffix)
         if not self.recursive:
@@ -434,8 +439,13 @@ class Reader:
     def revision(self, word: Word, index: int) -> None:
         """A git revision, ``revision:path``, or a path."""
         self.path(word, index, "maybe")
-        if not word.dynamic and ":" in word.text and not word.text.startswith(":"):
-            self.path(replace(word, text=word.text.split(":", 1)[1] or "."), index, "maybe")
+        if word.dynamic or ":" not in word.text:
+            return
+        # `:path` and `:2:path` are of the index; `:!path` and `:(exclude)path` are left out.
+        magic = _MAGIC.match(word.text)
+        rest = word.text[magic.end() :] if magic else word.text.split(":", 1)[1]
+        if not magic or not re.search("[!^]|exclude", magic[0]):
+            self.path(replace(word, text=rest or "."), index, "maybe")
 
     def remote(self, word: Word, index: int) -> None:
         """A remote of git or a ``host:path``."""

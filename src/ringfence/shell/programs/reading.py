@@ -68,6 +68,8 @@ class PathUse(Struct, frozen=True, kw_only=True, gc=False):
     """Everything below is meant too."""
     maybe: bool = False
     """Only a guess: a word in a place where a path may stand, or a revision, or a plain word."""
+    into: str | None = None
+    """The folder that ``text`` goes into by its own name, if it is a folder."""
 
 
 class HostUse(Struct, frozen=True, kw_only=True, gc=False):

@@ -16,7 +16,7 @@ _NO_VALUE = frozenset({"flags", "runs", "writes", "network", "recursive", "exits
 DANGEROUS = frozenset({"write", "delete", "execute", "executes", "runs", "code", "writes", "network", "host", "script", "directory", "indirect"})  # fmt: skip
 _KEYS = frozenset({
     "also", "operands", "style", "numbers", "reader", "fulfils", "scan", "abbreviate", "harmless", "subcommands", "edits",
-    "why", "words", "plain", "target", "stdin", "like", "recursive_always", "equals", "plus", "networked",
+    "why", "words", "plain", "target", "stdin", "like", "recursive_always", "equals", "plus", "networked", "packs",
 })  # fmt: skip
 
 
@@ -61,6 +61,8 @@ class Table:
     recursive: bool = False
     equals: bool = False
     """``-o=value`` is read as ``value``."""
+    packs: bool = False
+    """It replaces files by packed ones and back, under a name that is longer or shorter by an ending."""
     networked: bool = False
     """It opens connections in its plain form."""
     plus: bool = False
@@ -108,6 +110,7 @@ def build(name: str, data: dict[str, object]) -> Table:
         recursive=bool(data.get("recursive_always", False)),
         equals=bool(data.get("equals", False)),
         plus=bool(data.get("plus", False)),
+        packs=bool(data.get("packs", False)),
         networked=bool(data.get("networked", False)),
     )
 
