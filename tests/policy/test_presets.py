@@ -48,6 +48,20 @@ ruff check --fix src
 mypy src
 pip list
 python -m pip list
+git --version
+nm build/x.o
+unset FILE
+RUST_BACKTRACE=1 cargo test
+GOOS=linux GOARCH=amd64 go build ./...
+FILE=src/app.py; wc -l $FILE
+VERSION=$(cat README.md) && echo "$VERSION"
+PYTHONPATH=src python -m pytest -q
+source .venv/bin/activate && pytest -q
+. venv/bin/activate
+npx tsc -p tsconfig.json --noEmit
+npx eslint -c eslint.config.js src
+./scripts/run.sh --unheard-of 1 -x
+./gradlew test --tests foo
 diff <(sort notes.txt) <(sort urls.txt)
 comm -12 <(sort urls.txt) <(sort README.md)
 while read -r f; do echo "$f"; done < <(find src -type f)
@@ -142,6 +156,11 @@ python -m pip install left-pad
 uv add left-pad
 npm install left-pad
 npx cowsay hello
+npx -p cowsay tsc
+npx -y cowsay
+npx --no -c id
+PATH=. ls
+source README.md
 pip install -r requirements.txt left-pad
 uvx something
 gh pr create
