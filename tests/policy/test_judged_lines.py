@@ -611,3 +611,34 @@ def test_a_rule_for_a_path_says_nothing_about_the_rules_behind_it(
     assert judge(policy, "cat README.md") == "allow"
     assert judge(policy, "bin/cat README.md") == "allow"
     assert judge(policy, 'bin/cat "$X"') == "ask"
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ('for f in src/*.py; do cat "$f"; done', "allow"),
+        ('for f in src/*.py; do cat "${f}" && head -1 "$f"; done', "allow"),
+        ('cd docs && for f in *.md; do cat "$f"; done', "allow"),
+        ('for f in src/*; do for g in docs/*; do diff "$f" "$g"; done; done', "allow"),
+        ("for f in src/*.py; do cat $f; done", "ask"),
+        ('for f in ../*.txt; do cat "$f"; done', "ask"),
+        ('for f in .gi*/config; do tee "$f"; done', "deny"),
+        ('for f in src/*; do cat "../$f"; done', "ask"),
+        ('for f in src/*; do cat "$f/../../../outside.txt"; done', "ask"),
+        ('for f in *; do (cd docs && tee "$f"); done', "ask"),
+        ('for f in *; do cd docs; cat "$f"; done', "ask"),
+        ('for f in *; do env -C docs tee "$f"; done', "ask"),
+        ('for f in src/*; do f=../outside.txt; cat "$f"; done', "ask"),
+        ('for f in src/*; do read -r f; cat "$f"; done', "ask"),
+        ('for f in src/*; do cat x > "$f"; done', "ask"),
+        ('for f in src/*; do "$f"; done', "ask"),
+        ('for f in src/*; do :; done; cat "$f"', "ask"),
+        ('for f in src/*; do cat() { head "$f"; }; done', "ask"),
+    ],
+)
+def test_a_loop_over_a_pattern_reads_the_names_it_stands_for(
+    policy_of: Callable[..., Policy], judge: Callable[..., str], line: str, answer: str
+) -> None:
+    rules = "[{argv_prefix: [[cat, head, tee, diff, cd, env, read, ':']]}]"
+    policy = policy_of(f"commands: {{default: ask, allow: {rules}}}\nprocess: {{env: {{local: true}}}}\n")
+    assert judge(policy, line) == answer

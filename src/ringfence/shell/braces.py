@@ -22,6 +22,8 @@ class Piece:
     raw: str
     splits: bool = False
     values: tuple[str, ...] = ()
+    pattern: str = ""
+    """The piece is one of the names that this pattern stands for."""
 
 
 def expand(pieces: list[Piece]) -> list[list[Piece]] | None:

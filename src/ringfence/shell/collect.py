@@ -4,6 +4,7 @@ import re
 
 from msgspec.structs import replace
 
+from ringfence.shell.places import Places
 from ringfence.shell.syntax import Assignment, Directory, Redirection, SimpleCommand, Unexplained, Word
 
 MAX_NOTES = 50
@@ -15,6 +16,20 @@ INTEGERS = frozenset({
 })  # fmt: skip
 """Variables with a meaning to bash itself; some evaluate what is assigned to them."""
 _NUMBER = re.compile(r"-?\d+\Z|\$\(\([^`]*\)\)\Z", re.ASCII)
+
+
+class Pattern(str):
+    """The only value of a loop's variable that is one of the names a pattern stands for, and where it was expanded."""
+
+    __slots__ = ("places",)
+    places: Places
+
+    @classmethod
+    def seen_from(cls, text: str, places: Places) -> "Pattern":
+        """A pattern that is expanded in these places."""
+        pattern = cls(text)
+        pattern.places = places
+        return pattern
 
 
 class Stop(Exception):

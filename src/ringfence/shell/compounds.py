@@ -2,7 +2,7 @@
 
 import re
 
-from ringfence.shell.collect import Stop
+from ringfence.shell.collect import Pattern, Stop
 from ringfence.shell.conditions import Conditions
 from ringfence.shell.places import UNKNOWN, Flow, Places, merge, still
 from ringfence.shell.syntax import Word
@@ -137,6 +137,8 @@ class Compounds(Conditions):
         values = tuple(dict.fromkeys(value for word in words for value in (word.values or (word.text,))))
         known = listed and bool(words) and all(not word.dynamic or word.values for word in words)
         known = known and not any(word.tilde for word in words)
+        if listed and len(words) == 1 and words[0].glob and not words[0].tilde:
+            values, known = (Pattern.seen_from(words[0].text, self.places),), True
         self.loop_variable(name, values if known else (), start)
         return name
 

@@ -4,7 +4,7 @@ import re
 
 from ringfence.shell.arithmetic import Arithmetic
 from ringfence.shell.braces import Piece
-from ringfence.shell.collect import Stop
+from ringfence.shell.collect import Pattern, Stop
 from ringfence.shell.reader import NAME
 
 _BACKTICK = re.compile(r"[^\\`]+")
@@ -73,6 +73,10 @@ class Expansions(Arithmetic):
         """``$NAME``, with its values where they are followed."""
         raw = self.text[start : self.pos]
         values = self.collected.values_of(name)
+        if values and isinstance(values[0], Pattern):
+            # Elsewhere the same name is another file, and unquoted it may be several words.
+            same = quoted and values[0].places == self.places
+            return Piece("D", raw, raw, splits=not quoted, pattern=str(values[0]) if same else "")
         if values and not quoted and any(_splits(value) for value in values):
             values = ()
         return Piece("D", raw, raw, splits=not quoted and not values, values=values)

@@ -196,6 +196,11 @@ class WordReader(Expansions):
             return Word(text=text, raw=raw, start=first, end=last, quoted=quoted)
         if len(pieces) == 1 and pieces[0].kind == "P":
             return Word(text=raw, raw=raw, start=first, end=last, dynamic=True, prefix="/dev/fd/", pipe=True)
+        if pattern is None and (names := _names(pieces)):
+            before = re.split(r"[*?\[\\]", names, maxsplit=1)[0]
+            return Word(
+                text=names, raw=raw, start=first, end=last, dynamic=True, prefix=before, glob=True, quoted=quoted
+            )
         values = _product(pieces) if dynamic and pattern is None else ()
         glob = pattern is not None and not dynamic  # with a part of unknown value, nobody can look what it stands for
         return Word(
@@ -277,6 +282,12 @@ def _prefix(pieces: Sequence[Piece]) -> str:
             break
         parts.append(piece.text)
     return "".join(parts)
+
+
+def _names(pieces: Sequence[Piece]) -> str:
+    """The pattern that the word is one name of: a loop's variable alone, in quotes; else empty."""
+    held = [piece for piece in pieces if piece.text]
+    return held[0].pattern if len(held) == 1 else ""
 
 
 def _product(pieces: Sequence[Piece]) -> tuple[str, ...]:
