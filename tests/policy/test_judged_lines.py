@@ -642,3 +642,31 @@ def test_a_loop_over_a_pattern_reads_the_names_it_stands_for(
     rules = "[{argv_prefix: [[cat, head, tee, diff, cd, env, read, ':']]}]"
     policy = policy_of(f"commands: {{default: ask, allow: {rules}}}\nprocess: {{env: {{local: true}}}}\n")
     assert judge(policy, line) == answer
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("find src -name '*.py' -print0 | xargs -0 grep -n x", "allow"),
+        ("find . -type f -print0 | xargs -r0 -n1 wc -l", "allow"),
+        ("find src -print0 | xargs -0 -I{} head {}", "allow"),
+        ("find src -name '*.py' | xargs grep x", "ask"),
+        ("find .. -print0 | xargs -0 grep x", "ask"),
+        ("find -L src -print0 | xargs -0 grep x", "ask"),
+        ("find src -printf x -print0 | xargs -0 grep x", "ask"),
+        ("find src -exec cat {} + -print0 | xargs -0 grep x", "ask"),
+        ("find src -print0 | cat | xargs -0 grep x", "ask"),
+        ("find src -print0 | xargs -0 grep x < README.md", "ask"),
+        ("find src -print0 | xargs -0 -a README.md grep x", "ask"),
+        ("find src -print0 | (cd docs && xargs -0 grep x)", "ask"),
+        ("find src -print0 > README.md | xargs -0 grep x", "ask"),
+        ("cat README.md; find src -print0 | xargs grep x", "ask"),
+        ("find src -print0 | xargs -0 sed -i p", "ask"),
+        ("find src -print0 | xargs -0 sudo cat", "ask"),
+    ],
+)
+def test_what_find_hands_to_xargs_lies_below_where_it_looks(
+    policy_of: Callable[..., Policy], judge: Callable[..., str], line: str, answer: str
+) -> None:
+    rules = "[{argv_prefix: [[cat, head, grep, wc, find, xargs, cd, sed]]}]"
+    assert judge(policy_of(f"commands: {{default: ask, allow: {rules}}}\n"), line) == answer

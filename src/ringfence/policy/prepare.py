@@ -1,6 +1,7 @@
 """A call taken apart once: its commands, what each accesses, and every question to the file system. Pure."""
 
 import functools
+import re
 
 from msgspec import Struct
 
@@ -15,6 +16,11 @@ MAX_COMMANDS = 4096
 """Commands of one line that are looked at closely. A line with more is not allowed; deny and ask rules see the rest too."""
 
 _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
+
+
+_XARGS_PLAIN = re.compile(r"-[0rt]+|--null|--no-run-if-empty|-[nPL]\d*|\d+|-I(?:\{\})?|\{\}")
+_FIND_OTHERWISE = frozenset({"-L", "-follow", "-print", "-printf", "-ls", "-files0-from"})
+"""What makes find follow links, or say something else than the names it finds."""
 
 
 class PreparedCommand(Struct, frozen=True, gc=False):
@@ -214,8 +220,27 @@ class _Builder:
         """Started by ``find -exec`` without following links: what it is given lies below find's own starting points."""
         if command.wrapper is None:
             return False
-        starter = [word.text for word in self._line.commands[command.wrapper].words]
-        return starter[0].rpartition("/")[2] == "find" and not {"-L", "-follow"} & set(starter)
+        starter = self._line.commands[command.wrapper]
+        if _base(starter) == "xargs":
+            return self._is_fed_by_find(starter, len(starter.words) - len(command.words))
+        return _base(starter) == "find" and not {"-L", "-follow"} & {word.text for word in starter.words}
+
+    def _is_fed_by_find(self, xargs: SimpleCommand, own: int) -> bool:
+        """Whether ``xargs -0`` gets what ``find … -print0`` in front of it finds, and nothing else."""
+        options = [word.text for word in xargs.words[1:own]]
+        if xargs.wrapper is not None or any(item.input for item in xargs.redirections):
+            return False
+        if not {"-0", "--null", "-0r", "-r0"} & set(options) or not all(map(_XARGS_PLAIN.fullmatch, options)):
+            return False
+        for command in self._line.commands:
+            if command.end < xargs.start and self._line.source[command.end : xargs.start].strip() == "|":
+                texts = [word.text for word in command.words]
+                plain = command.wrapper is None and not (command.wraps or command.redirections)
+                return (
+                    plain and _base(command) == "find" and texts[-1] == "-print0" and command.directory == xargs.directory
+                    and not any(text in _FIND_OTHERWISE or text.startswith("-fprint") for text in texts)
+                )  # fmt: skip
+        return False
 
     def _word(self, word: Word, text: str, base: str | None) -> str | None:
         return self._asked(text, base, tilde=word.tilde)
@@ -231,6 +256,11 @@ class _Builder:
         if text.startswith("/"):
             return text
         return None if base is None else join(base, text)
+
+
+def _base(command: SimpleCommand) -> str:
+    """The name of a command's program without its folder."""
+    return command.words[0].text.rpartition("/")[2]
 
 
 def _is_found(word: Word | None) -> bool:
