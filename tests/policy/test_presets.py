@@ -48,6 +48,8 @@ ruff check --fix src
 mypy src
 pip list
 python -m pip list
+cp *.md docs
+mv *.md docs
 git --version
 nm build/x.o
 unset FILE
@@ -156,6 +158,8 @@ python -m pip install left-pad
 uv add left-pad
 npm install left-pad
 npx cowsay hello
+ls | xargs sort -o
+find src -exec sort -o {} +
 npx -p cowsay tsc
 npx -y cowsay
 npx --no -c id

@@ -1,6 +1,7 @@
 """Which words are values of options and which are files: a file that is taken for a value is judged by nobody."""
 
 import pytest
+from msgspec.structs import replace
 
 from ringfence.shell.parse import parse_line
 from ringfence.shell.programs import EffectKind, PathAccess, read_arguments
@@ -230,3 +231,9 @@ def test_a_path_of_the_index_is_read(word, path):
 @pytest.mark.parametrize("word", [":!.env", ":^.env", ":(exclude).env", ":/!.env"])
 def test_a_path_that_is_left_out_is_not(word):
     assert (".env", PathAccess.READ) not in paths(f"git diff -- '{word}'")
+
+
+@pytest.mark.parametrize("line", ["sort -o", "sort --output", "tar -cf", "cp -t", "curl -o", "find . -fprint"])
+def test_a_value_that_is_added_when_it_runs_is_not_known(line):
+    command = replace(parse_line(line).commands[0], extra_arguments=True)
+    assert (None, PathAccess.WRITE) in {(path.text, path.access) for path in read_arguments(command).paths}

@@ -162,6 +162,8 @@ class Reader:
             return False
         text = word.prefix if word.dynamic else word.text
         if word.dynamic and not text:
+            if word.glob and all(role in _ACCESS for role in self.table.operands):
+                return False  # each name it stands for is judged as a path, and whether it looks like an option
             if not word.values or any(value.startswith("-") for value in word.values):
                 self.doubtful(word)
             return False
@@ -289,7 +291,10 @@ class Reader:
             self.essential.extend([] if self.table.subcommands else [self.index])
             self.index += 1
         if self.index >= len(self.words):
-            self.apply(option, (index,), None)
+            added = replace(
+                self.words[index], text="", raw="added arguments", dynamic=True, prefix="", values=(), glob=False
+            )
+            self.apply(option, (index,), added if self.command.extra_arguments else None)
             return
         if not self.table.subcommands:
             self.essential.append(self.index)

@@ -230,8 +230,9 @@ _TAR_MODES = {
 def _archive(reader: "Reader", option: OptionUse, access: PathAccess) -> None:
     word = reader.words[option.words[-1]]
     text = option.value or ""
-    if word.dynamic:
-        reader.paths.append(PathUse(word=option.words[-1], text=None, access=access, prefix=word.prefix))
+    if word.dynamic or not text:
+        prefix = word.prefix if word.dynamic else ""
+        reader.paths.append(PathUse(word=option.words[-1], text=None, access=access, prefix=prefix))
         return
     if ":" in text.split("/", 1)[0]:
         reader.effect(
