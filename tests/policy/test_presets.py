@@ -158,6 +158,10 @@ python -m pip install left-pad
 uv add left-pad
 npm install left-pad
 npx cowsay hello
+cargo yank x@1.0.0
+cargo owner --add x
+cargo binstall x
+git symbolic-ref --delete refs/x
 ls | xargs sort -o
 find src -exec sort -o {} +
 npx -p cowsay tsc

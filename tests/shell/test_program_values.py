@@ -84,7 +84,7 @@ def test_a_file_of_a_program_that_connects_may_lie_on_a_host(line):
         ("install -b -S rc f .bash", ".bashrc"), ("patch -b -z rc .bash", ".bashrc"), ("gzip --suffix=rc .bash", ".bashrc"), ("sed -irc p .bash", ".bashrc"), ("sed -i'.*rc' p bash", ".bashrc"),
         ("zip -r a.zip -lf x src", "x"), ("cp -l x y", "x"), ("cp --link x y", "x"), ("cp -s x y", "x"), ("cp -rl x y", "x"), ("rsync -a --link-dest=x a b", "x"),
         ("ln -s f src/l", "src/f"), ("ln -s f src", "src/f"), ("ln -st src f", "src/f"), ("ln -s ../x src/l", "src/../x"), ("ln -s x", "x"), ("ln x src/l", "x"), ("ln -sr x src/l", "x"),
-        ("gcc -Wl,-o,x a.c", "x"), ("gcc -Wl,--output=x a.c", "x"), ("gcc -Wp,-MD,x a.c", "x"), ("gcc -Wa,-ox a.c", "x"), ("gcc -Wl,-Map=x a.c", "x"),
+        ("gcc --output x a.c", "x"), ("gcc --output=x a.c", "x"), ("gcc -Wl,-o,x a.c", "x"), ("gcc -Wl,--output=x a.c", "x"), ("gcc -Wp,-MD,x a.c", "x"), ("gcc -Wa,-ox a.c", "x"), ("gcc -Wl,-Map=x a.c", "x"),
         ("eslint --unheard-of=./x", "./x"), ("rg --unheard-of=.x y", ".x"),
     ],
 )  # fmt: skip

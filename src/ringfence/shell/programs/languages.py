@@ -114,7 +114,7 @@ def read_compiler(reader: "Reader") -> None:
             reader.operands.append(index)
             reader.path(word, index, "read")
             continue
-        valued = re.match(r"-(o|I|L|include|isystem|iquote|idirafter|isysroot|MF|MT|MQ)(.*)", text, re.DOTALL)
+        valued = re.match(r"-(o|-output=?|I|L|include|isystem|iquote|idirafter|isysroot|MF|MT|MQ)(.*)", text, re.DOTALL)
         if valued:
             target, use = index, replace(word, text=valued[2])
             if not valued[2] and reader.index < len(words):
@@ -122,7 +122,7 @@ def read_compiler(reader: "Reader") -> None:
                 reader.essential.append(target)
                 reader.index += 1
             if valued[1] not in ("MT", "MQ"):
-                reader.path(use, target, "write" if valued[1] in ("o", "MF") else "read")
+                reader.path(use, target, "write" if valued[1] in ("o", "-output", "-output=", "MF") else "read")
         elif text == "-x":
             reader.essential.append(reader.index)
             reader.index += 1
