@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import names, settings
+from ringfence.shell.programs import names, roles, settings
 from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
 from ringfence.shell.syntax import Word
 
@@ -258,7 +258,7 @@ def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> b
             reader.path(word, index, "maybe")
     elif role == "remotewrite":
         if ":" in word.text.split("/", 1)[0]:
-            reader.remote(word, index)
+            roles.remote(reader, word, index)
         else:
             reader.path(word, index, "write")
     elif role in ("bisect", "submodule"):
@@ -280,7 +280,7 @@ def _requirement(reader: "Reader", index: int, word: Word) -> None:
         reader.path(word, index, "maybe")
     elif "://" in text:
         url = text.split("+", 1)[1] if re.match(r"\w+\+\w+://", text) else text.split("@ ", 1)[-1].strip()
-        reader.host(replace(word, text=url), index)
+        roles.host(reader, replace(word, text=url), index)
     elif "/" in text or text.startswith(".") or word.tilde:
         reader.path(replace(word, text=re.sub(r"\[[\w,.-]*\]$", "", text)), index, "execute")
 

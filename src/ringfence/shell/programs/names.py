@@ -1,5 +1,6 @@
 """Names of files that no word is by itself: what options and operands make together. Pure."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from ringfence.shell.syntax import Word
 if TYPE_CHECKING:
     from ringfence.shell.programs.read import Reader
 
+_VERSION = re.compile(r"v?\d[\d.]*")
+
 
 def joined_path(word: Word) -> str:
     """The value joined to an option (``--out=.npmrc``, ``-o../x``), where it looks like a path; else empty."""
@@ -19,7 +22,8 @@ def joined_path(word: Word) -> str:
         return ""
     if "=" in text:
         value = text.partition("=")[2]
-        return value if "/" in value or "." in value or value.startswith("~") else ""
+        looks = "/" in value or "." in value or value.startswith("~")
+        return value if looks and not _VERSION.fullmatch(value) else ""
     value = text[2:]
     if value.startswith((".", "~", "/")):
         return value

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import languages, names, scanners
+from ringfence.shell.programs import languages, names, roles, scanners
 from ringfence.shell.programs.load import BUILTIN, Tables
 from ringfence.shell.programs.reading import Effect, EffectKind, HostUse, OptionUse, PathAccess, PathUse, Reading
 from ringfence.shell.programs.table import Option, Table
@@ -26,7 +26,6 @@ _LOOSE_ACCESS = {
     "node": "execute", "requirement": "execute", "arguments": "maybe", "revision": "maybe", "awkfile": "read", "remotewrite": "write",
 }  # fmt: skip
 """Roles of operands that are mostly paths, and the access that they then are."""
-_MAGIC = re.compile(r":(?:[0-3]:|\([^)]*\)|[/!^]+)?")
 _NUMBER = re.compile(r"-\d+\Z")
 _EFFECTS = {
     "executes": (EffectKind.EXECUTES, "names a program or command that is run"),
@@ -348,7 +347,7 @@ class Reader:
         elif role == "script":
             self.scan(table.scan, value, words)
         elif role == "host":
-            self.host(value, words[-1])
+            roles.host(self, value, words[-1])
         elif role == "suffix":
             self.suffix = value.text
         elif role in ("plugin", "coverage", "upload", "stem", "setting"):
@@ -358,7 +357,7 @@ class Reader:
             if role == "directory":
                 self.move(value, option, words)
             if table.networked and "://" in value.text:
-                self.host(value, words[-1])
+                roles.host(self, value, words[-1])
 
     def move(self, value: Word, option: Option, words: tuple[int, ...]) -> None:
         """Paths of the reading are seen from the folder that an option names."""
@@ -429,50 +428,17 @@ class Reader:
         elif role == "executes":
             self.effect(EffectKind.EXECUTES, word.raw, (index,), f"`{self.program}` runs this")
         elif role == "host":
-            self.host(word, index)
+            roles.host(self, word, index)
         elif role == "target":
             scanners.make_target(self, word, index)
         elif role == "revision":
-            self.revision(word, index)
+            roles.revision(self, word, index)
         elif role == "remote":
-            self.remote(word, index)
+            roles.remote(self, word, index)
         elif role in _ACCESS:
             self.path(word, index, "write" if self.edits and role == "read" else role)
         else:
             languages.give_language_role(self, index, role, word)
-
-    def revision(self, word: Word, index: int) -> None:
-        """A git revision, ``revision:path``, or a path."""
-        self.path(word, index, "maybe")
-        if word.dynamic or ":" not in word.text:
-            return
-        # `:path` and `:2:path` are of the index; `:!path` and `:(exclude)path` are left out.
-        magic = _MAGIC.match(word.text)
-        rest = word.text[magic.end() :] if magic else word.text.split(":", 1)[1]
-        if not magic or not re.search("[!^]|exclude", magic[0]):
-            self.path(replace(word, text=rest or "."), index, "maybe")
-
-    def remote(self, word: Word, index: int) -> None:
-        """A remote of git or a ``host:path``."""
-        match = re.match(r"(?:[\w+.-]+://)?(?:[^@/\s]*@)?([\w.-]+)(?::(\d+))?[:/]", word.text)
-        if word.dynamic:
-            self.hosts.append(HostUse(word=index, host=None, port=None))
-        elif match and (":" in word.text):
-            self.hosts.append(
-                HostUse(word=index, host=match[1], port=int(match[2]) if match[2] else None, url=word.text)
-            )
-        else:
-            self.path(word, index, "maybe")
-
-    def host(self, word: Word, index: int) -> None:
-        """A host that is connected to."""
-        if (local := scanners.local_file(word)) is not None:
-            # Where something is sent, it is written.
-            self.path(local, index, "read")
-            self.path(local, index, "changed")
-            return
-        use = scanners.host_of(word)
-        self.hosts.append(HostUse(word=index, host=use[0], port=use[1], url=None if word.dynamic else word.text))
 
     def path(self, word: Word, index: int, role: str, *, recursive: bool = False) -> None:
         """A path, or every path that a word of known values may be."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from msgspec.structs import replace
 
@@ -16,9 +15,6 @@ from ringfence.shell.syntax import Word
 if TYPE_CHECKING:
     from ringfence.shell.programs.read import Reader
 
-_URL = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?(?:[^@/?#]*@)?(\[[0-9a-fA-F:.]+\]|[^:/?#]+)?(?::(\d+))?", re.IGNORECASE)
-_FILE_URL = re.compile(r"file:(?://(?:localhost(?=/)|127\.0\.0\.1(?=/))?)?", re.IGNORECASE)
-_PORTS = {"https": 443, "http": 80, "ftp": 21, "ssh": 22, "git": 9418, "ws": 80, "wss": 443, "ftps": 990, "sftp": 22, "scp": 22}  # fmt: skip
 _PLAIN_VALUE = re.compile(r"(?!\.{1,2}\Z)[\w.,:+@%-]*\Z")
 _MAKE_PROGRAMS = re.compile(
     r"(?:SHELL|\.SHELLFLAGS|MAKE|MAKEFLAGS|MFLAGS|GNUMAKEFLAGS|MAKEFILES|VPATH|CC|CXX|CPP|LD|AR|AS|FC|PC|CO|GET|LEX|YACC|LINT|"
@@ -35,29 +31,6 @@ _COMPILER_FLAGS = re.compile(
     r"(?:[ ]*(?:-O\w*|-g\w*|-W[a-z0-9-]+(?:=[\w-]+)?|-w|-v|-s|-std=[\w+]+|-pedantic(?:-errors)?|-pthread|-[DU]\w+(?:=[\w.]*)?|-m[a-z0-9-]+(?:=[\w.+-]+)?|"
     r"-f(?!plugin|use-ld)[a-z0-9-]+|-fsanitize=[\w,-]+|-fPI[CE])(?=[ ]|\Z))*[ ]*\Z"
 )
-
-
-def host_of(word: Word) -> tuple[str | None, int | None]:
-    """Host and port of a URL or ``host[:port]`` word; None where it is not known before it runs."""
-    text = word.prefix if word.dynamic else word.text
-    match = _URL.match(text)
-    if not match or (word.dynamic and text[match.end() :][:1] not in ("/", "?", "#")):
-        return None, None
-    host = (match[2] or "").strip("[]").lower().rstrip(".") or None
-    if host and re.search(r"[{}\[\]*,\\%]", host):
-        return None, None
-    scheme = (match[1] or "http").lower()
-    return host, int(match[3]) if match[3] else _PORTS.get(scheme)
-
-
-def local_file(word: Word) -> Word | None:
-    """The path that a ``file:`` URL means; None for any other word."""
-    match = _FILE_URL.match(word.prefix if word.dynamic else word.text)
-    if match is None:
-        return None
-    path = unquote(word.text[match.end() :])
-    unknown = word.dynamic or re.search(r"[{}\[\]]", path)
-    return replace(word, text=path, dynamic=bool(unknown), glob=False, tilde=False, values=(), prefix="")
 
 
 # find.
