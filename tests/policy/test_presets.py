@@ -48,6 +48,10 @@ ruff check --fix src
 mypy src
 pip list
 python -m pip list
+python -u -m pytest -q
+python -W error -m pytest
+python -Bs -m mypy src
+python -O script.py
 cp *.md docs
 mv *.md docs
 git --version
@@ -158,6 +162,9 @@ python -m pip install left-pad
 uv add left-pad
 npm install left-pad
 npx cowsay hello
+python -u -m http.server
+python -X pycache_prefix=../x -m pytest
+python -u -i script.py
 cargo yank x@1.0.0
 cargo owner --add x
 cargo binstall x

@@ -19,6 +19,11 @@ _COMPILER_FLAG = re.compile(
 )
 
 
+_PYTHON_FLAGS = re.compile("-[bBdEIOPqsSuvx]+")
+_WARNINGS = frozenset({"default", "error", "always", "module", "once", "ignore"})
+"""Options of python that change nothing about what is run: passed over like those before a subcommand."""
+
+
 def read_python(reader: "Reader") -> None:
     """Options, then ``-c TEXT``, ``-m MODULE`` or a script; what follows belongs to that."""
     words = reader.words
@@ -34,6 +39,12 @@ def read_python(reader: "Reader") -> None:
             _code(reader, index, code[2])
             return
         reader.index += 1
+        if not word.dynamic and _PYTHON_FLAGS.fullmatch(text):
+            reader.option(index, word)
+            continue
+        if text == "-W" and reader.index < len(words) and words[reader.index].text in _WARNINGS:
+            reader.index += 1
+            continue
         reader.essential.append(index)
         if not reader.is_option(word) or text == "-":
             if text == "-":
