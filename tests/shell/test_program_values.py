@@ -208,6 +208,11 @@ def test_the_name_that_a_file_gets_is_written(line, name):
     assert (name, PathAccess.WRITE) in paths(line)
 
 
+@pytest.mark.parametrize("line", ["mv a .x", "cp -r a .x", "cp -a a d/.x/"])
+def test_a_folder_that_becomes_hidden_brings_what_may_lie_below(line):
+    assert PathAccess.DELETE in {access for text, access in paths(line) if text.rstrip("/").endswith(".x")}
+
+
 @pytest.mark.parametrize("line", ["cp -T a/x d", "cp x", "cp .. d", "gzip x", "gzip .x"])
 def test_no_other_name_is_written(line):
     assert {text for text, access in paths(line) if access is PathAccess.WRITE} <= {"d", "x", ".x"}

@@ -63,6 +63,11 @@ def into_folders(reader: "Reader") -> list[PathUse]:
     places = places or set(reader.operands[-1:])
     folders = [path for path in reader.paths if path.word in places and path.text and not (path.glob or path.tilde)]
     found = []
+    for folder in folders:
+        # A whole folder that becomes a hidden one brings everything that may lie below it.
+        name = (folder.text or "").rstrip("/").rpartition("/")[2]
+        if (reader.recursive or reader.program == "mv") and name.startswith(".") and name.strip("."):
+            found.append(replace(folder, access=PathAccess.DELETE))
     for path in reader.paths:
         base = (path.text or "").rstrip("/").rpartition("/")[2]
         if path.word in places or base in {"", ".", ".."}:
