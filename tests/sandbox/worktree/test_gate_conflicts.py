@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree import apply, journal, kernel
+from ringfence.sandbox.worktree import apply, journal, kernel, staging
 
 pytestmark = pytest.mark.needs_userns
 
@@ -173,6 +173,26 @@ def test_a_save_in_the_very_instant_of_the_commit_is_not_lost(bench, monkeypatch
     assert bench.box("cat a.txt") == "person, just now\n"
 
 
+def test_a_save_while_contents_are_prepared_is_not_lost(bench, monkeypatch):
+    """A commit of many or large files is prepared for a while after conflicts were looked for."""
+    bench.box("echo agent > a.txt; echo agent > src/b.py; rm run.sh; chmod 600 src/deep/c.py; echo agent > z")
+    real = staging.Stage._add
+
+    def racing(self, change):
+        for path in ("a.txt", "run.sh", "src/deep/c.py", "z"):
+            if bench.snapshot().get(path, (0, b""))[1] != b"person, just now\n":
+                bench.write(path, "person, just now\n")
+        return real(self, change)
+
+    monkeypatch.setattr(staging.Stage, "_add", racing)
+    report = bench.commit()
+    assert sorted(i.path for i in report.conflicts) == ["a.txt", "run.sh", "src/deep/c.py", "z"]
+    assert [i.path for i in report.committed] == ["src/b.py"]
+    for path in ("a.txt", "run.sh", "src/deep/c.py", "z"):
+        assert bench.read(path) == "person, just now\n"
+        assert bench.box(f"cat {path}") == "person, just now\n"
+
+
 def test_saves_that_race_a_hundred_commits_lose_nothing(bench):
     """Neither side's text may vanish: it is in the tree, in the journal, or set aside."""
     stop = threading.Event()
@@ -223,8 +243,6 @@ def test_no_room_changes_nothing(bench, monkeypatch):
 
     def full(fd):
         raise OSError(28, "No space left on device")
-
-    from ringfence.sandbox.worktree import staging
 
     monkeypatch.setattr(staging, "_copy_bytes", lambda *_a: full(0))
     with pytest.raises(Exception, match="nothing was changed"):

@@ -16,8 +16,8 @@ from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import apply, journal, kernel, layers, removal
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
 from ringfence.sandbox.worktree.judge import Judge, Verdict
-from ringfence.sandbox.worktree.plan import Plan, Step, ordered
-from ringfence.sandbox.worktree.staging import Refused, Stage
+from ringfence.sandbox.worktree.plan import Packed, Plan, Step, ordered
+from ringfence.sandbox.worktree.staging import Overtaken, Refused, Stage
 from ringfence.sandbox.worktree.state import Base, LayerState, load, pack, store, unpack
 from ringfence.sandbox.worktree.tracked import Tracked
 
@@ -40,6 +40,7 @@ class Gate:
     tracked: Tracked
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _conflicts: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, Packed | None] = field(default_factory=dict)
     _kept: dict[str, str] = field(default_factory=dict)
     _left: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -122,6 +123,7 @@ class Gate:
             if _follows(change) or (change.node is Node.DIRECTORY and change.kind is ChangeKind.MODE):
                 continue
             now = journal.source_identity(self.lower, change.path)
+            self._seen[change.path] = pack(now)
             empty = change.kind is ChangeKind.DELETED and change.node is Node.DIRECTORY  # else what is in it tells
             if self.state.changed_since(change.path, now) or (empty and now is not None and now.ctime_ns > mark):
                 self._conflicts[change.path] = _CONFLICT
@@ -193,7 +195,9 @@ class Gate:
         return [c for n, c in stage.changes.items() if n not in changed and n not in failed], record.folder
 
     def _staged(self, chosen: list[Change], fd: int) -> Stage:
-        stage = Stage(fd=fd, upper=self.upper, lower=self.lower, owner=self.owner, max_file=self.judge.max_file)
+        stage = Stage(
+            fd=fd, upper=self.upper, lower=self.lower, owner=self.owner, max_file=self.judge.max_file, seen=self._seen
+        )
         blocked = {path for path, verdict in self._verdicts.items() if verdict.tier is not Tier.ALLOW}
         blocked |= self._conflicts.keys()
         for change in chosen:
@@ -203,6 +207,9 @@ class Gate:
                 continue  # something in it stays, so it stays
             try:
                 stage.add(change)
+            except Overtaken:
+                blocked.add(change.path)
+                self._conflicts[change.path] = _CONFLICT
             except Refused as answer:
                 blocked.add(change.path)
                 self._refuse(change.path, str(answer))

@@ -10,7 +10,7 @@ from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.journal import packed_identity
-from ringfence.sandbox.worktree.plan import Step
+from ringfence.sandbox.worktree.plan import Packed, Step
 from ringfence.sandbox.worktree.state import identity_of, pack, unpack
 
 _CHUNK = 1 << 20
@@ -18,6 +18,10 @@ _CHUNK = 1 << 20
 
 class Refused(Exception):
     """The one change at hand cannot be taken over; the reason is for a person."""
+
+
+class Overtaken(Exception):
+    """Someone else changed the path since the gate looked for conflicts."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class Stage:
     lower: int
     owner: tuple[int, int]
     max_file: int
+    seen: dict[str, Packed | None] = field(default_factory=dict)
+    """How paths looked in the real tree when they were found free of conflicts: staging a great deal takes a while."""
     steps: list[Step] = field(default_factory=list)
     changes: dict[int, Change] = field(default_factory=dict)
     left: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -37,7 +43,7 @@ class Stage:
     _replaced: set[str] = field(default_factory=set)
 
     def add(self, change: Change) -> None:
-        """Stage one change. Raises Refused for what cannot be taken, RingfenceError when there is no room."""
+        """Stage one change. Raises Refused for what cannot be taken, Overtaken, RingfenceError when there is no room."""
         try:
             self._add(change)
         except OSError as error:
@@ -53,27 +59,27 @@ class Stage:
     def _add(self, change: Change) -> None:
         parent, _, name = change.path.rpartition("/")
         if change.kind is ChangeKind.DELETED:
-            self._remove(change, parent, name)
+            self._remove(change)
         elif change.node is Node.DIRECTORY:
-            self._directory(change, parent, name)
+            self._directory(change)
         elif change.kind is ChangeKind.MODE and self._links(parent, name) == 1:
-            self._note(change, "chmod", parent, name, mode=change.mode & 0o777)
+            self._note(change, "chmod", mode=change.mode & 0o777)
         else:
             self._put(change, parent, name)
 
-    def _remove(self, change: Change, parent: str, name: str) -> None:
+    def _remove(self, change: Change) -> None:
         if change.node is Node.DIRECTORY:
-            self._note(change, "rmdir", parent, name)
+            self._note(change, "rmdir")
             self._replaced.add(change.path)
         else:
-            self._note(change, "remove", parent, name)
+            self._note(change, "remove")
 
-    def _directory(self, change: Change, parent: str, name: str) -> None:
+    def _directory(self, change: Change) -> None:
         if change.kind is ChangeKind.MODE:
-            self._note(change, "chmod", parent, name, mode=self._folder_mode(change.path, change.mode))
+            self._note(change, "chmod", mode=self._folder_mode(change.path, change.mode))
             return
         if change.kind is ChangeKind.TYPE:
-            self._note(change, "remove", parent, name)
+            self._note(change, "remove")
             self._replaced.add(change.path)
         self._make(change.path)
         if change.kind is ChangeKind.ADDED and self.steps:
@@ -82,7 +88,7 @@ class Stage:
     def _put(self, change: Change, parent: str, name: str) -> None:
         if parent:
             self._make(parent)
-        before = None if change.path in self._replaced else self._lower_stat(parent, name)
+        before = None if change.path in self._replaced else self._expected(change.path)
         number = len(self.steps)
         owner = (before.st_uid, before.st_gid) if before is not None else self.owner
         source = kernel.open_directory(self.upper, parent) if parent else os.dup(self.upper)
@@ -165,8 +171,8 @@ class Stage:
             self._made.add(at)
             self.left[at] = (mode, "")
 
-    def _note(self, change: Change, verb: str, parent: str, name: str, *, mode: int = 0) -> None:
-        before = self._lower_stat(parent, name)
+    def _note(self, change: Change, verb: str, *, mode: int = 0) -> None:
+        before = self._expected(change.path)
         if before is None:
             return
         number = len(self.steps)
@@ -207,6 +213,14 @@ class Stage:
         finally:
             os.close(fd)
 
+    def _expected(self, path: str) -> os.stat_result | None:
+        """What stands in the real tree, still as it was when conflicts were looked for."""
+        parent, _, name = path.rpartition("/")
+        found = self._lower_stat(parent, name)
+        if self.seen.get(path, _packed(found)) != _packed(found):
+            raise Overtaken
+        return found
+
     def _lower_file(self, parent: str, name: str, before: os.stat_result | None) -> int | None:
         if before is None or not stat.S_ISREG(before.st_mode):
             return None
@@ -221,6 +235,10 @@ class Stage:
 def narrowed(mode: int, before: int | None) -> int:
     """Permissions as they are taken over: writing by everybody only where the real tree allows that already."""
     return stat.S_IMODE(mode) & (0o775 | (0 if before is None else before & 0o002))
+
+
+def _packed(info: os.stat_result | None) -> Packed | None:
+    return None if info is None else pack(identity_of(info))
 
 
 def _copy_bytes(reader: int, writer: int, limit: int) -> str:
