@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ringfence.sandbox.worktree import journal
+from ringfence.sandbox.worktree import journal, kernel
 
 pytestmark = pytest.mark.needs_userns
 
@@ -95,6 +95,29 @@ def test_kill_at_every_step(make_bench):
         assert os.WIFSIGNALED(in_child(bench, arm))
         told = check_recovered(bench, before, after)
         assert bool(told) == (name != "staged")
+
+
+@pytest.mark.parametrize("path", ["a.txt", "run.sh"])
+def test_a_save_that_a_killed_commit_had_just_taken_out_is_put_back(bench, path):
+    prepare(bench)
+    real = kernel.rename_at
+
+    def killed(from_fd, source, to_fd, target, flags=0):
+        if path in {source, target}:
+            bench.write("person", "person, just now\n")
+            os.rename(f"{bench.root}/person", f"{bench.root}/{path}")
+            real(from_fd, source, to_fd, target, flags)
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(from_fd, source, to_fd, target, flags)
+
+    def arm():
+        kernel.rename_at = killed
+
+    assert os.WIFSIGNALED(in_child(bench, arm))
+    bench.tree.recover()
+    assert bench.read(path) == "person, just now\n"
+    assert [i.path for i in bench.commit().conflicts] == [path]
+    assert bench.read(path) == "person, just now\n"
 
 
 def test_kill_during_the_taking_back(make_bench):

@@ -145,7 +145,7 @@ class Journal:
             if same(now, before):
                 return None
             ours = same(now, None if step.verb == "remove" else after) and _holds(fd, name, step.content)
-            if not ours:
+            if not ours or _put_back(fd, name, stage, step):
                 return False
             if before is None:
                 os.unlink(name, dir_fd=fd)
@@ -273,6 +273,17 @@ def _holds(fd: int, name: str, content: str) -> bool:
     file = kernel.open_beneath(fd, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest() == content
+
+
+def _put_back(fd: int, name: str, stage: int, step: Step) -> bool:
+    """Someone's save that a commit had just taken out of the tree, and not looked at, when it was cut short."""
+    out = str(step.number) if step.verb == "put" else f"gone-{step.number}"
+    taken, before = _identity(stage, out), unpack(step.before)
+    if taken is None or before is None or before.same_content(taken):
+        return False
+    flag = kernel.RENAME_EXCHANGE if step.verb == "put" else kernel.RENAME_NOREPLACE
+    kernel.rename_at(stage, out, fd, name, flag)
+    return True
 
 
 def _remove_made(fd: int, name: str, now: Identity | None) -> bool | None:
