@@ -177,3 +177,16 @@ def test_a_branch_that_another_worktree_has_checked_out_does_not_move(make_bench
     assert names(report.conflicts) == ["refs/heads/main"]
     assert "main one" in report.conflicts[0].reason
     assert git(origin, "log", "--format=%s", "main") == "first\n"
+
+
+def test_a_stale_index_of_the_layer_never_reverts_a_persons_commit(elsewhere):
+    bench = elsewhere
+    bench.box("echo s > s; git add s")
+    bench.gate()
+    bench.write("person", "p\n")
+    bench.git("add", "person")
+    bench.git("commit", "-qm", "person")
+    bench.box("echo x > x; git add x; git commit -qm agent")
+    _, history = bench.gate()
+    assert names(history.moved) == [f"refs/heads/{bench.branch}"]
+    assert "person" in bench.git("ls-tree", "--name-only", bench.branch).split()

@@ -439,6 +439,40 @@ def test_staged_work_survives_until_the_next_call(repo):
     assert bench.git("status", "--porcelain") == ""
 
 
+def test_what_was_staged_after_a_commit_is_staged_in_the_next_call(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one; echo n > n; git add n")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main"]
+    assert bench.box("git status --porcelain; git commit -qm two") == "A  n\n"
+    bench.gate()
+    assert bench.git("status", "--porcelain") == ""
+    assert not os.path.exists(f"{bench.layer.upper}/.git/index")
+
+
+def test_a_rebase_that_stopped_half_way_goes_on_in_the_next_call(repo):
+    """What its stopped commit changed without a conflict is in the index alone; without it a part would be left out."""
+    bench = repo()
+    bench.git("checkout", "-qb", "side")
+    for path, text in (("c.txt", "c\n"), ("a.txt", "side\n"), ("run.sh", "side\n")):
+        bench.write(path, text)
+        bench.git("add", path)
+        if path != "a.txt":
+            bench.git("commit", "-qm", path)
+    bench.git("checkout", "-q", "main")
+    bench.write("a.txt", "main\n")
+    bench.git("commit", "-qam", "main")
+    bench.git("checkout", "-q", "side")
+    bench.box("git rebase -q main", check=False)
+    _, history = bench.gate()
+    assert names(history.moved) == ["HEAD"]
+    bench.box("echo both > a.txt; git add a.txt; git -c core.editor=true rebase --continue")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/side", "HEAD"]
+    assert bench.git("show", "--format=", "--name-only", "side").split() == ["a.txt", "run.sh"]
+    assert bench.git("status", "--porcelain") == ""
+
+
 def test_a_stale_index_of_the_layer_never_reverts_a_persons_commit(repo):
     bench = repo()
     bench.box("git status; touch a.txt; git add a.txt; git status")

@@ -7,11 +7,12 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree import layers, state
+from ringfence.sandbox.worktree import kernel, layers, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
@@ -31,7 +32,7 @@ from ringfence.sandbox.worktree.refs import (
     shadowed,
 )
 from ringfence.sandbox.worktree.repository import Repository
-from ringfence.sandbox.worktree.staged_index import move_index
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, move_index
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +51,8 @@ class Taking:
         default_factory=lambda: {"moved": [], "held": [], "refused": [], "conflicts": []}
     )
     _told: int = 0
+    _index_ours: bool = True
+    """Nobody touched the real index since the mount, before this moved it."""
 
     def take(self, changes: list[Change]) -> HistoryReport:
         """Do all steps. What cannot be explained is refused with the reason; files are not this part's business."""
@@ -68,6 +71,7 @@ class Taking:
         except Unreadable as answer:
             self._refuse("HEAD", None, None, str(answer))
             return self._report("")
+        self._index_ours = not self._touched_since(self.directory, "index")
         if not todo and real.head == wanted.head:
             self._settle(internal, real, wanted)
             return HistoryReport()
@@ -261,8 +265,22 @@ class Taking:
 
     def _work_staged(self, real: Refs, wanted: Refs) -> bool:
         """Whether the layer's index may hold work staged but not committed that still fits the real repository."""
-        nothing_moved = not any(self._lists[kind] for kind in ("moved", "conflicts"))
-        return nothing_moved and real.head == wanted.head and not self._touched_since(self.directory, "index")
+        if self._lists["conflicts"] or real.head != wanted.head or not self._index_ours:
+            return False
+        return not self._lists["moved"] or self._staged_beyond(real.tip())
+
+    def _staged_beyond(self, tip: str | None) -> bool:
+        """Whether the layer's index, if there is one, says anything else than that all is as in this commit."""
+        try:
+            file = kernel.open_beneath(
+                self.side.upper, self.side.physical(".git/index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            )
+        except OSError:
+            return False
+        with open(file, "rb") as stream:
+            index = stream.read(MAX_INDEX) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+        tree = self._real_git().run("rev-parse", f"{tip}^{{tree}}")
+        return not tree.ok or not amounts_to(index, tree.out.decode().strip())
 
     def _remember(self, move: Move) -> None:
         self.record.refs.setdefault(move.name.encode(), move.old or "")

@@ -24,21 +24,26 @@ def opened(path: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def opened_side(root: str, folder: str, repository: Repository) -> Iterator[GitSide]:
+    """Git's files of the layer in a mission's folder, and what lies below them, in the worktree's layer or beside it."""
+    inside = repository.inside
+    own = "." if inside else os.path.relpath(repository.directory, repository.common)
+    with (
+        opened(root if inside else repository.common) as lower,
+        opened(f"{folder}/{'upper' if inside else 'git-upper'}") as upper,
+    ):
+        yield GitSide(upper=upper, lower=lower, inside=inside, own="" if own == "." else own)
+
+
+@contextlib.contextmanager
 def opened_taking(layer: Layer, repository: Repository, record: LayerState, judge: HistoryJudge) -> Iterator[Taking]:
     """Everything that taking over history needs, with git's files found in the layer or beside it."""
     folder = os.path.dirname(layer.upper)
-    with contextlib.ExitStack() as stack:
-        common, directory = (stack.enter_context(opened(p)) for p in (repository.common, repository.directory))
-        if repository.inside:
-            lower, upper, own = (
-                stack.enter_context(opened(layer.lower)),
-                stack.enter_context(opened(layer.upper)),
-                ".",
-            )
-        else:
-            lower, upper = common, stack.enter_context(opened(f"{folder}/git-upper"))
-            own = os.path.relpath(repository.directory, repository.common)
-        side = GitSide(upper=upper, lower=lower, inside=repository.inside, own="" if own == "." else own)
+    with (
+        opened(repository.common) as common,
+        opened(repository.directory) as directory,
+        opened_side(layer.lower, folder, repository) as side,
+    ):
         yield Taking(
             repository=repository,
             owner=layer.owner,

@@ -5,12 +5,19 @@ lock; an index that is locked, changed or cannot be merged is left alone, and th
 """
 
 import os
+import re
 import shutil
 
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.state import identity_of
 
+MAX_INDEX = 1 << 28
 _OURS = "index.ringfence"
+
+
+def amounts_to(index: bytes, tree: str) -> bool:
+    """Whether an index says that it amounts to this tree. Git notes that, and takes it back when something is staged."""
+    return re.search(rb"TREE....\0\d+ \d+\n" + re.escape(bytes.fromhex(tree)), index, re.DOTALL) is not None
 
 
 def move_index(git: Git, directory: str, folder: str, *, old: str | None, new: str, owner: tuple[int, int]) -> str:

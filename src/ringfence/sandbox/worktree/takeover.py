@@ -17,13 +17,11 @@ from ringfence.sandbox.worktree.change import Change
 from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
-from ringfence.sandbox.worktree.opening import opened, opened_taking, read_small
+from ringfence.sandbox.worktree.opening import opened_side, opened_taking, read_small
 from ringfence.sandbox.worktree.reached import NOTHING, look
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
 from ringfence.sandbox.worktree.repository import Repository
-from ringfence.sandbox.worktree.staged_index import recover_index
-
-MAX_INDEX = 1 << 28
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +71,16 @@ class Takeover:
 
     def drop_stale_index(self, record: state.LayerState, folder: str) -> None:
         """An index that the layer kept would undo what a person committed since: theirs counts."""
-        if record.index is None or self.repository is None or not self.repository.inside:
+        if record.index is None or self.repository is None:
             return
         try:
             now = state.pack(state.identity_of(os.lstat(self.repository.index)))
         except FileNotFoundError:
             now = None
-        if now == record.index or not os.path.lexists(f"{folder}/upper/.git/index"):
+        if now == record.index:
             return
-        with opened(self.root) as lower, opened(f"{folder}/upper") as upper:
-            layers.expose(upper, lower, ".git/index")
+        with opened_side(self.root, folder, self.repository) as side:
+            layers.expose(side.upper, side.lower, side.physical(".git/index"))
         record.index = None
 
     def make_beside(self, folder: str) -> None:

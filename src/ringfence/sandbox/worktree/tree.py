@@ -26,8 +26,8 @@ from ringfence.sandbox.worktree.movable import copy_up
 from ringfence.sandbox.worktree.opening import opened, read_small
 from ringfence.sandbox.worktree.reached import NOTHING, list_tracked, look
 from ringfence.sandbox.worktree.repository import Repository, find_repository
-from ringfence.sandbox.worktree.staged_index import recover_index
-from ringfence.sandbox.worktree.takeover import MAX_INDEX, Takeover
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index
+from ringfence.sandbox.worktree.takeover import Takeover
 from ringfence.sandbox.worktree.tracked import Tracked
 from ringfence.sandbox.worktree.walk import Walk
 
