@@ -141,8 +141,8 @@ class Gatekeeper:
     def settle(self, mission: Mission, tree: Worktree, layer: Layer, gate: Passed | None) -> None:
         """Count the call. A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
         if mission.one_call and gate is not None and gate.clean:
-            if gate.files.ignored:
-                self._end(tree, layer, mission)  # ignored paths must be there for the next call
+            if gate.files.ignored or gate.files.internal:
+                self._end(tree, layer, mission)  # ignored paths and the stash must be there for the next call
             else:
                 self._later.do(functools.partial(self._end, tree, layer, mission))
         elif mission.one_call:

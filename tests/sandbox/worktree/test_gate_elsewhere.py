@@ -190,3 +190,15 @@ def test_a_stale_index_of_the_layer_never_reverts_a_persons_commit(elsewhere):
     _, history = bench.gate()
     assert names(history.moved) == [f"refs/heads/{bench.branch}"]
     assert "person" in bench.git("ls-tree", "--name-only", bench.branch).split()
+
+
+def test_the_stash_goes_on_to_the_next_mission(elsewhere):
+    bench = elsewhere
+    bench.write("a.txt", "a person's edit\n")
+    bench.box("git stash -q")
+    bench.gate()
+    bench.tree.end(bench.layer)
+    bench.mission = MissionId("m-2")
+    bench.box("git stash pop -q")
+    bench.gate()
+    assert bench.read("a.txt") == "a person's edit\n"

@@ -6,6 +6,7 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 7. the layer's copy of git's files goes, so that the next call and the person see the same repository.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ from ringfence.sandbox.worktree.refs import (
     Unreadable,
     layer_refs,
     moves,
+    packed_away,
     read_head,
     real_refs,
     remote_names,
@@ -249,7 +251,8 @@ class Taking:
         """Take git's files out of the layer: all of them when nothing is pending, else only what no longer differs."""
         pending = {i.name for kind in ("held", "refused") for i in self._lists[kind]}
         done = not pending and not self._told
-        other = any(_other_ref(c.path) for c in internal)
+        apart = self._unpack() if done else False
+        other = apart or any(_other_ref(c.path) for c in internal)
         index = not self._work_staged(real, wanted)
         for change in sorted(internal, key=lambda c: -c.path.count("/")):
             name = change.path.removeprefix(".git/")
@@ -263,6 +266,14 @@ class Taking:
         self.record.index = packed_identity(self.directory, "index")
         layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
+    def _unpack(self) -> bool:
+        """The stash and its like get files of their own again: what ``git gc`` packed them into is about to go."""
+        found = packed_away(self.side)
+        for name, value in found.items():
+            with contextlib.suppress(OSError):
+                layers.write(self.side.upper, self.side.physical(f".git/{name}"), f"{value}\n".encode(), self.owner)
+        return bool(found)
+
     def _work_staged(self, real: Refs, wanted: Refs) -> bool:
         """Whether the layer's index may hold work staged but not committed that still fits the real repository."""
         if self._lists["conflicts"] or real.head != wanted.head or not self._index_ours:
@@ -271,14 +282,9 @@ class Taking:
 
     def _staged_beyond(self, tip: str | None) -> bool:
         """Whether the layer's index, if there is one, says anything else than that all is as in this commit."""
-        try:
-            file = kernel.open_beneath(
-                self.side.upper, self.side.physical(".git/index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            )
-        except OSError:
+        index = layer_index(self.side)
+        if not index:
             return False
-        with open(file, "rb") as stream:
-            index = stream.read(MAX_INDEX) if stat.S_ISREG(os.fstat(file).st_mode) else b""
         tree = self._real_git().run("rev-parse", f"{tip}^{{tree}}")
         return not tree.ok or not amounts_to(index, tree.out.decode().strip())
 
@@ -335,6 +341,37 @@ def _settled(name: str, *, other: bool, index: bool) -> bool:
     return (
         not other and index and name.startswith(("objects", "logs", "COMMIT_EDITMSG", "ORIG_HEAD", "AUTO_MERGE", "gc."))
     )
+
+
+def layer_index(side: GitSide) -> bytes:
+    """The index that a layer holds; empty where it holds none."""
+    try:
+        file = kernel.open_beneath(side.upper, side.physical(".git/index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with open(file, "rb") as stream:
+        return stream.read(MAX_INDEX) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+
+
+_CARRIED = ("objects", "refs/stash", "refs/notes", "logs/refs/stash", "logs/refs/notes")
+_IN_PROGRESS = (
+    "index", "refs/bisect", "rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE",
+    "MERGE_AUTOSTASH", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "AUTO_MERGE", "ORIG_HEAD", "BISECT_LOG",
+    "BISECT_START", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_ANCESTORS_OK",
+)  # fmt: skip
+
+
+def carried(changes: Iterable[Change], *, staged: bool, stale: bool) -> tuple[str, ...]:
+    """Names of git's files that go on to the repository's next mission: the stash and notes, and work in progress.
+
+    ``staged``: the index holds more than the real one. ``stale``: someone changed the real one since; then work in progress
+    stays behind, as it does where a branch waits.
+    """
+    left = [c for c in changes if c.internal and c.kind is not ChangeKind.DELETED]
+    going = not stale and not pending(left)
+    if not any(_other_ref(c.path) for c in left) and not (staged and going):
+        return ()
+    return _CARRIED + (_IN_PROGRESS if going else ())
 
 
 def pending(changes: Iterable[Change]) -> bool:

@@ -23,12 +23,17 @@ def make_upper(folder: str, root: str, carried: str) -> None:
     upper = f"{folder}/upper"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     mend(folder, root)
+    take_on(carried, upper, root)
+    for name in ("upper", "work"):
+        make_like(f"{folder}/{name}", root)
+
+
+def take_on(carried: str, upper: str, like: str) -> None:
+    """Let what an earlier mission carried on, if anything, become an upper directory that is not there yet."""
     if not os.path.isdir(upper):
         with contextlib.suppress(FileNotFoundError):
             os.rename(carried, upper)
-        os.makedirs(upper, exist_ok=True)
-        _fit(upper, root)
-    make_like(f"{folder}/work", root)
+            _fit(upper, like)
 
 
 def make_like(path: str, like: str) -> None:
@@ -90,8 +95,42 @@ def carry_on(folder: str, root: str, kept: Iterable[str], bin_folder: str, *, ta
     if target is None:
         os.rename(fresh, upper)
     elif paths:
+        if os.path.isdir(f"{target}/.git") and not os.path.lexists(f"{fresh}/.git"):
+            os.rename(f"{target}/.git", f"{fresh}/.git")  # another mission's stash: it waits for whoever comes next
         set_out(target, bin_folder)
         os.rename(fresh, target)
+
+
+def hand_on(upper: str, target: str, names: Iterable[str], bin_folder: str) -> None:
+    """Make ``target`` of the named parts of an upper directory that is done with; safe to repeat after a crash."""
+    fresh = f"{upper}.carried"
+    for name in sorted(names):
+        os.makedirs(fresh, mode=0o700, exist_ok=True)
+        _mirror(upper, fresh, os.path.dirname(name))
+        _movable(f"{upper}/{name}")
+        os.rename(f"{upper}/{name}", f"{fresh}/{name}")
+    if os.path.isdir(fresh):
+        set_out(target, bin_folder)
+        os.rename(fresh, target)
+
+
+def write(upper: int, path: str, data: bytes, owner: tuple[int, int]) -> None:
+    """Make a small file in the layer, and the folders that it lies in; one that is there already stays."""
+    here = os.dup(upper)
+    try:
+        *folders, name = path.split("/")
+        for part in folders:
+            if _lstat(here, part) is None:
+                os.mkdir(part, 0o755, dir_fd=here)
+                _own(here, part, owner)
+            here = _step(here, kernel.open_directory(here, part))
+        with contextlib.suppress(FileExistsError):
+            file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here)
+            with open(file, "wb") as stream:
+                stream.write(data)
+            _own(here, name, owner)
+    finally:
+        os.close(here)
 
 
 def expose(upper: int, lower: int, path: str) -> None:
@@ -121,6 +160,18 @@ def expose(upper: int, lower: int, path: str) -> None:
         os.close(here)
         if below >= 0:
             os.close(below)
+
+
+def holds(upper: int, path: str) -> bool:
+    """Whether the layer has an entry of its own for this path."""
+    parent, _, name = path.rpartition("/")
+    fd = _directory(upper, parent) if parent else os.dup(upper)
+    if fd is None:
+        return False
+    try:
+        return _lstat(fd, name) is not None
+    finally:
+        os.close(fd)
 
 
 def drop(upper: int, path: str) -> None:
@@ -274,6 +325,11 @@ def _fit(upper: str, root: str) -> None:
     os.chmod(upper, stat.S_IMODE(info.st_mode))
     if os.geteuid() == 0:
         os.chown(upper, info.st_uid, info.st_gid)
+
+
+def _own(fd: int, name: str, owner: tuple[int, int]) -> None:
+    if os.geteuid() == 0:
+        os.chown(name, *owner, dir_fd=fd, follow_symlinks=False)
 
 
 def _merge_back(fresh: str, upper: str) -> None:

@@ -25,6 +25,8 @@ _KINDS = ("refs/heads/", "refs/tags/")
 _REFTABLE = "refs/heads/.invalid"
 """What HEAD says where refs are kept in a form that is not read here."""
 _REMOTES = "refs/remotes/"
+_STAY = ("refs/stash", "refs/notes/", "refs/bisect/")
+"""Refs that a mission keeps in its layer."""
 _LOOKED_UP = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
 """Where git looks for a short name, in this order."""
 
@@ -107,6 +109,18 @@ def layer_refs(real: Refs, side: GitSide, changes: Iterable[Change]) -> Refs:
     if len(loose) + len(packed) > MAX_REFS:
         raise Unreadable(f"more than {MAX_REFS} branches and tags")
     return Refs(head, loose, packed, real.other)
+
+
+def packed_away(side: GitSide) -> dict[str, str]:
+    """The stash and other refs that stay in a layer, as far as its git has put them among the branches and tags."""
+    try:
+        now, before = (_read(fd, side.physical(".git/packed-refs")) for fd in (side.upper, side.lower))
+        lines = set((now or b"").decode("utf-8", "surrogateescape").split("\n"))
+        known = (before or b"").decode("utf-8", "surrogateescape").split("\n")
+        found = [line.partition(" ")[::2] for line in sorted(lines.difference(known))]
+        return {_name(name): _value(value.encode(), name) for value, name in found if name.startswith(_STAY)}
+    except Unreadable:
+        return {}
 
 
 def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:

@@ -13,11 +13,23 @@ from ringfence.sandbox.worktree.state import identity_of
 
 MAX_INDEX = 1 << 28
 _OURS = "index.ringfence"
+_SHORTEST = 20
+_TREE = re.compile(rb"TREE....\0\d+ \d+\n(.{%d})" % _SHORTEST, re.DOTALL)
+"""The extension in which git notes what tree the whole index amounts to; -1 stands there while it does not know."""
 
 
 def amounts_to(index: bytes, tree: str) -> bool:
     """Whether an index says that it amounts to this tree. Git notes that, and takes it back when something is staged."""
-    return re.search(rb"TREE....\0\d+ \d+\n" + re.escape(bytes.fromhex(tree)), index, re.DOTALL) is not None
+    return bytes.fromhex(tree)[:_SHORTEST] in _trees(index)
+
+
+def same_tree(one: bytes, other: bytes) -> bool:
+    """Whether two indexes say that they amount to the same tree."""
+    return not _trees(one).isdisjoint(_trees(other))
+
+
+def _trees(index: bytes) -> set[bytes]:
+    return set(_TREE.findall(index))
 
 
 def move_index(git: Git, directory: str, folder: str, *, old: str | None, new: str, owner: tuple[int, int]) -> str:

@@ -4,6 +4,7 @@ A path changed in the real tree after the mount is told by its ctime, which no o
 was stepped back meanwhile moves the mark back by as much.
 """
 
+import contextlib
 import os
 import stat
 import time
@@ -12,6 +13,7 @@ import msgspec
 
 from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree.change import Identity
+from ringfence.sandbox.worktree.plan import Packed
 
 _FILE = "layer.state"
 
@@ -99,6 +101,27 @@ def store(folder: str, state: LayerState) -> None:
     with open(path + ".new", "wb") as stream:
         stream.write(msgspec.msgpack.encode(state))
     os.replace(path + ".new", path)
+
+
+def store_index(path: str, identity: Packed | None) -> None:
+    """Note how the real index looked when a layer that carries its own ended; None: there is nothing to note."""
+    if identity is None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return
+    with open(path, "wb") as stream:
+        stream.write(msgspec.msgpack.encode(identity))
+
+
+def load_index(path: str) -> Packed | None:
+    """What ``store_index`` noted. What cannot be read equals no index, so that the carried one counts as old."""
+    try:
+        with open(path, "rb") as stream:
+            return msgspec.msgpack.decode(stream.read(), type=Packed)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError):
+        return (0, 0, 0, 0, 0, 0)
 
 
 def identity_of(info: os.stat_result) -> Identity:

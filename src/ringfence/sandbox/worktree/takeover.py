@@ -18,10 +18,11 @@ from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.opening import opened_side, opened_taking, read_small
+from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
 from ringfence.sandbox.worktree.repository import Repository
-from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index, same_tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +72,35 @@ class Takeover:
 
     def drop_stale_index(self, record: state.LayerState, folder: str) -> None:
         """An index that the layer kept would undo what a person committed since: theirs counts."""
-        if record.index is None or self.repository is None:
-            return
-        try:
-            now = state.pack(state.identity_of(os.lstat(self.repository.index)))
-        except FileNotFoundError:
-            now = None
-        if now == record.index:
+        if record.index is None or self.repository is None or self._index() == record.index:
             return
         with opened_side(self.root, folder, self.repository) as side:
             layers.expose(side.upper, side.lower, side.physical(".git/index"))
         record.index = None
 
-    def make_beside(self, folder: str) -> None:
-        """Make the folders of the layer beside the worktree's, where there is one."""
+    def _index(self) -> Packed | None:
+        with contextlib.suppress(FileNotFoundError):
+            return state.pack(state.identity_of(os.lstat(self.repository.index))) if self.repository else None
+        return None
+
+    def left(self, layer: Layer, record: state.LayerState | None) -> tuple[str, ...]:
+        """What of git's files goes on from an ending mission to the next, by paths in the layer that holds them."""
+        if self.repository is None or record is None:
+            return ()
+        folder = os.path.dirname(layer.upper)
+        with opened_side(self.root, folder, self.repository) as side:
+            index = history.layer_index(side)
+            staged = bool(index) and not same_tree(index, read_small(self.repository.index, MAX_INDEX))
+            stale = record.index is None or record.index != self._index()
+            names = history.carried(git_changes(side), staged=staged, stale=stale)
+            paths = [side.physical(f".git/{name}") for name in names]
+            return tuple(path for path in paths if layers.holds(side.upper, path))
+
+    def make_beside(self, folder: str, carried: str = "") -> None:
+        """Make the folders of the layer beside the worktree's, where there is one, of what was ``carried`` on."""
         if self.repository is not None and not self.repository.inside:
+            if carried and not os.path.isdir(f"{folder}/git-upper"):
+                layers.take_on(f"{carried}-git", f"{folder}/git-upper", self.repository.common)
             for name in ("git-upper", "git-work"):
                 layers.make_like(f"{folder}/{name}", self.repository.common)
 

@@ -111,16 +111,20 @@ class Worktree:
         folder = self._folder(mission)
         with self.lock():
             layers.make_upper(folder, self.root, self._carried)
-            self._git.make_beside(folder)
-            info = os.stat(self.root)
-            record = state.load(folder) or state.LayerState(
-                root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino
-            )
+            self._git.make_beside(folder, self._carried)
+            record = state.load(folder) or self._begun()
             self._same_root(record, folder)
             self._git.drop_stale_index(record, folder)
             record.stamp()
             state.store(folder, record)
         return self._layer(folder)
+
+    def _begun(self) -> state.LayerState:
+        info = os.stat(self.root)
+        record = state.LayerState(root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino)
+        record.index = state.load_index(f"{self._carried}.index")
+        state.store_index(f"{self._carried}.index", None)
+        return record
 
     def make_movable(self, layer: Layer, paths: Iterable[str], *, limit: int = 64 * 1024 * 1024) -> tuple[str, ...]:
         """Copy folders up whole, so that ``git mv FOLDER`` and a bare rename work on them in the next box.
@@ -263,7 +267,7 @@ class Worktree:
             return tuple(c.path for c in found if any(c.path == p or c.path.startswith(p + "/") for p in dropped))
 
     def end(self, layer: Layer) -> None:
-        """End the layer: ignored paths are carried on to the repository's next mission, the rest is removed.
+        """End the layer: ignored paths and the stash are carried on to the repository's next mission, the rest is removed.
 
         The undo journal, and what conflicts set aside, stay in the mission's folder.
         """
@@ -272,19 +276,30 @@ class Worktree:
             layers.assert_not_mounted(layer.upper)
             layers.mend(folder, self.root)
             if os.path.isdir(layer.upper):
-                with self._opened(layer) as (upper, lower):
-                    ignored = self._ignored(layer, self._changes(layer, upper, lower))
-                os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
-                layers.carry_on(folder, self.root, ignored, self._bin, target=self._carried)
+                self._carry_on(layer, folder)
             for part in (layer.work, f"{folder}/git-upper", f"{folder}/git-work"):
                 removal.set_out(part, self._bin)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/layer.state")
 
+    def _carry_on(self, layer: Layer, folder: str) -> None:
+        with self._opened(layer) as (upper, lower):
+            ignored = self._ignored(layer, self._changes(layer, upper, lower))
+        record = state.load(folder)
+        git = self._git.left(layer, record)
+        os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
+        if record is not None and any(path.endswith("index") for path in git):
+            state.store_index(f"{self._carried}.index", record.index)
+        if layer.beside:
+            layers.hand_on(f"{folder}/git-upper", f"{self._carried}-git", git, self._bin)
+            git = ()
+        layers.carry_on(folder, self.root, [*ignored, *git], self._bin, target=self._carried)
+
     def forget_carried(self) -> None:
-        """Remove the ignored paths that would be carried on to the next mission."""
+        """Remove the ignored paths, and the stash, that would be carried on to the next mission."""
         with self.lock():
-            removal.remove_tree(self._carried)
+            for place in (self._carried, f"{self._carried}-git"):
+                removal.remove_tree(place)
             self.sweep()
 
     def sweep(self) -> None:
