@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import judge
 
 pytestmark = pytest.mark.needs_userns
 
@@ -295,3 +296,13 @@ def test_a_folder_that_something_is_mounted_on_is_named_and_the_rest_applied(ben
         bench.tree.end(layer)
     finally:
         subprocess.run(["umount", f"{bench.root}/{place}"], check=True, timeout=60)
+
+
+def test_files_of_holes_are_bounded_together(bench, monkeypatch):
+    """They take no room in a box, whose disk is limited, and all that they claim in the tree, whose disk is not."""
+    monkeypatch.setattr(judge, "MAX_HOLES", 1 << 20)
+    bench.box("for i in 1 2 3; do truncate -s 500K hole$i; done; head -c 2000000 /dev/urandom > full")
+    report = bench.commit()
+    assert [i.path for i in report.committed] == ["full", "hole1", "hole2"]
+    assert [(i.path, i.rule) for i in report.refused] == [("hole3", "gate/sparse")]
+    assert [i.path for i in bench.commit().committed] == ["hole3"]

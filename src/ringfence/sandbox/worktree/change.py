@@ -46,6 +46,8 @@ class Change:
     node: Node
     was: Node | None = None
     size: Bytes = Bytes(0)
+    holes: Bytes = Bytes(0)
+    """How much of a file was never written, and takes no room in the layer."""
     mode: int = 0
     links: int = 1
     target: str = ""

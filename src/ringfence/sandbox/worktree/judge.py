@@ -25,6 +25,8 @@ from ringfence.sandbox.worktree.walk import overlay_attributes
 PIECE = 4 * 1024 * 1024
 OVERLAP = 8192
 MAX_FILE = 256 * 1024 * 1024
+MAX_HOLES = 256 * 1024 * 1024
+"""In all files of one commit: what takes no room in the layer would take as much time, and room in the tree, as is claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class Judge:
     reached: Reached = NOTHING
     leaving: frozenset[str] = frozenset()
     """Paths that this same commit deletes: a new name may differ from them by case alone."""
+    _holes: int = 0
     _spelled: dict[str, dict[str, set[str]]] = field(default_factory=dict)
 
     def judge(self, change: Change) -> Verdict:
@@ -85,6 +88,11 @@ class Judge:
             return _deny("hard-link", f"the file has {change.links} names; copy it instead of linking it")
         if change.size > self.max_file:
             return _deny("too-large", f"{change.size} bytes is beyond the cap of {self.max_file} for one file")
+        if self._holes + change.holes > MAX_HOLES:
+            return _deny(
+                "sparse", f"files with more than {MAX_HOLES} bytes that were never written; fill or shorten them"
+            )
+        self._holes += change.holes
         if len(os.fsencode(f"{self.root}/{change.path}")) > 4095:
             return _deny("name-too-long", "the whole path is longer than 4095 bytes")
         if change.node is Node.SYMLINK:

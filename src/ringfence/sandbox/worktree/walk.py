@@ -227,6 +227,7 @@ def _change(
         node=node_of(info.st_mode),
         was=None if under is None else node_of(under.st_mode),
         size=Bytes(info.st_size if stat.S_ISREG(info.st_mode) else 0),
+        holes=Bytes(max(0, info.st_size - 512 * info.st_blocks) if stat.S_ISREG(info.st_mode) else 0),
         mode=stat.S_IMODE(info.st_mode),
         links=1 if stat.S_ISDIR(info.st_mode) else info.st_nlink,
         target=target,
