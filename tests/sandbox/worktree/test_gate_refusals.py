@@ -306,3 +306,13 @@ def test_files_of_holes_are_bounded_together(bench, monkeypatch):
     assert [i.path for i in report.committed] == ["full", "hole1", "hole2"]
     assert [(i.path, i.rule) for i in report.refused] == [("hole3", "gate/sparse")]
     assert [i.path for i in bench.commit().committed] == ["hole3"]
+
+
+def test_the_folder_in_which_commits_are_prepared_is_not_the_boxs_to_make(make_bench):
+    bench = make_bench(git=False)
+    bench.box("mkdir .ringfence-stage-m-1 .ringfence-STAGE-m-2; echo x > .ringfence-stage-m-1/0; echo x > n")
+    report = bench.commit()
+    assert [i.path for i in report.committed] == ["n"]
+    assert {i.rule for i in report.refused} == {"protected/stage"}
+    bench.box("echo y > n")
+    assert [i.path for i in bench.commit().committed] == ["n"]

@@ -14,6 +14,8 @@ from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
 from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 
+STAGE = ".ringfence-stage-"
+"""Begins the name of the folder at a worktree's root in which a commit is prepared, where ``.git`` is no place for it."""
 POLICY_FILES = frozenset({"sandbox_policy.yaml", "sandbox_fixtures.json"})
 AGENT_FOLDERS = frozenset(
     {
@@ -171,6 +173,8 @@ def _component(part: str, rest: list[str]) -> Protection | None:
         return _deny("policy-file", "the policy that fences an agent is not the agent's to change")
     if folded in AGENT_FOLDERS or folded in AGENT_FILES:
         return _deny("agent-settings", "settings and hooks of an agent run outside the box")
+    if folded.startswith(STAGE):
+        return _deny("stage", "commits are prepared in folders of this name, and what lies there is removed")
     if folded in EDITOR_FOLDERS:
         return _deny("editor-tasks", "editors and tools run what this folder holds, outside the box")
     if folded == ".cargo" and rest and fold(rest[0]) in {"config", "config.toml"}:

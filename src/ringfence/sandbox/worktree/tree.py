@@ -18,6 +18,7 @@ from ringfence.sandbox.worktree import journal, kernel, layers, removal, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
+from ringfence.sandbox.worktree.guard import STAGE
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
@@ -354,12 +355,12 @@ class Worktree:
 
     def _stage(self, folder: str) -> str:
         """A folder on the worktree's own file system, out of sight: in ``.git`` where that is on the same one."""
-        name = f"ringfence-stage-{os.path.basename(folder)}"
+        name = f"{STAGE}{os.path.basename(folder)}"
         dot = f"{self.root}/.git"
         inside = self.repository is not None and self.repository.inside
         if inside and os.lstat(dot).st_dev == os.stat(self.root).st_dev and os.access(dot, os.W_OK):
-            return f"{dot}/{name}"
-        return f"{self.root}/.{name}"
+            return f"{dot}/{name.removeprefix('.')}"
+        return f"{self.root}/{name}"
 
     def _belongs(self, folder: str) -> bool:
         with contextlib.suppress(RingfenceError):
