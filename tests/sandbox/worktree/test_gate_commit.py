@@ -156,6 +156,30 @@ def test_a_file_touched_but_equal_is_no_change(bench):
     assert os.listdir(bench.layer.upper) == []
 
 
+def test_a_file_made_anew_with_the_same_content_has_its_new_time_and_a_build_is_up_to_date(bench):
+    """Also where the source changed and what is built from it did not."""
+    bench.write("Makefile", "out: in\n\t@echo built; sort -u in > out\n")
+    bench.write("in", "1\n")
+    assert bench.box("make") == "built\n"
+    bench.commit()
+    assert bench.box("sleep 0.05; echo 1 >> in; make") == "built\n"
+    assert paths(bench.commit().committed) == ["in"]
+    assert "up to date" in bench.box("make")
+    after = os.stat(f"{bench.root}/out").st_mtime_ns
+    report = bench.tree.undo(bench.mission)
+    assert not report.conflicts
+    assert not os.path.exists(f"{bench.root}/out")
+    assert after > os.stat(f"{bench.root}/Makefile").st_mtime_ns
+
+
+def test_a_file_that_may_not_be_written_keeps_its_time(bench):
+    bench.rules.on("a.txt", Tier.ASK)
+    before = os.stat(f"{bench.root}/a.txt").st_mtime_ns
+    bench.box("touch a.txt")
+    assert bench.commit().clean
+    assert os.stat(f"{bench.root}/a.txt").st_mtime_ns == before
+
+
 def test_only_limits_a_commit_to_the_named_paths(bench):
     bench.box("echo 1 >> a.txt; echo 2 >> src/b.py")
     report = bench.commit(only=["src"])

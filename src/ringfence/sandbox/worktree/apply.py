@@ -48,8 +48,10 @@ def _step(step: Step, root: int, stage: int) -> None:
             _make(step, fd, name)
         elif step.verb == "rmdir":
             os.rmdir(name, dir_fd=fd)
-        else:
+        elif step.verb == "chmod":
             _chmod(step, fd, name)
+        else:
+            _touch(step, fd, name)
     finally:
         os.close(fd)
 
@@ -116,6 +118,17 @@ def _chmod(step: Step, fd: int, name: str) -> None:
         if before is None or not (now.mode == before.mode if folder else before.same_content(now)):
             raise Changed("someone else changed it")
         os.fchmod(file, step.mode)
+    finally:
+        os.close(file)
+
+
+def _touch(step: Step, fd: int, name: str) -> None:
+    file = kernel.open_beneath(fd, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        before, after, info = unpack(step.before), unpack(step.after), os.fstat(file)
+        if before is None or after is None or not before.same_content(identity_of(info)):
+            raise Changed("someone else changed it")
+        os.utime(file, ns=(info.st_atime_ns, after.mtime_ns))
     finally:
         os.close(file)
 

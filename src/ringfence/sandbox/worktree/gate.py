@@ -57,7 +57,8 @@ class Gate:
         chosen = [c for c in judged if _follows(c) or self._verdicts[c.path].tier is Tier.ALLOW]
         self._find_conflicts(chosen)
         chosen = [c for c in chosen if c.path not in self._conflicts]
-        done, folder = self._apply(chosen, now) if chosen else ([], "")
+        touched = [c for c in same if self._touched(c)]
+        done, folder = self._apply(chosen, touched, now) if chosen or touched else ([], "")
         if not self._exchange_layer(changes, done, same):
             self._clean(done, same)
         journal.at_step("cleaned")
@@ -152,12 +153,19 @@ class Gate:
             parent = parent.rpartition("/")[0]
         return os.fstat(self.lower).st_ctime_ns > mark
 
-    def _apply(self, chosen: list[Change], now: int) -> tuple[list[Change], str]:
+    def _touched(self, change: Change) -> bool:
+        """Whether a file that is as it was has another time, and may be written at all."""
+        now, entry = (journal.source_identity(fd, change.path) for fd in (self.lower, self.upper))
+        if now is None or entry is None or change.node is not Node.FILE or now.mtime_ns == entry.mtime_ns:
+            return False
+        return not self.state.changed_since(change.path, now) and self.judge.judge(change).tier is Tier.ALLOW
+
+    def _apply(self, chosen: list[Change], touched: list[Change], now: int) -> tuple[list[Change], str]:
         record = journal.open_journal(self.folder)
         os.makedirs(self.stage_path, mode=0o700)
         fd = os.open(self.stage_path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            stage = self._staged(chosen, fd)
+            stage = self._staged(chosen, touched, fd)
             self._left = stage.left
             if not stage.steps:
                 return [], ""
@@ -194,7 +202,7 @@ class Gate:
         self.state.bases |= bases_after(untouched, self.lower)
         return [c for n, c in stage.changes.items() if n not in changed and n not in failed], record.folder
 
-    def _staged(self, chosen: list[Change], fd: int) -> Stage:
+    def _staged(self, chosen: list[Change], touched: list[Change], fd: int) -> Stage:
         stage = Stage(
             fd=fd, upper=self.upper, lower=self.lower, owner=self.owner, max_file=self.judge.max_file, seen=self._seen
         )
@@ -213,6 +221,8 @@ class Gate:
             except Refused as answer:
                 blocked.add(change.path)
                 self._refuse(change.path, str(answer))
+        for change in touched:
+            stage.touch(change)
         return stage
 
     def _refuse(self, path: str, why: str) -> None:

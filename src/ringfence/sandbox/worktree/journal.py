@@ -63,7 +63,11 @@ class Journal:
 
     def _keep(self, root: int, step: Step) -> None:
         """Keep the original of a step: the very inode where the file system allows a link, else a copy with all it has."""
-        if step.before is None or not (stat.S_ISREG(step.before[5]) or stat.S_ISLNK(step.before[5])):
+        if (
+            step.before is None
+            or step.verb == "touch"
+            or not (stat.S_ISREG(step.before[5]) or stat.S_ISLNK(step.before[5]))
+        ):
             return
         parent, name = _split(step.path)
         fd = _parent(root, parent)
@@ -142,6 +146,8 @@ class Journal:
                 return self._remake(fd, name, step, now)
             if step.verb == "chmod":
                 return _chmod_back(fd, name, step, now)
+            if step.verb == "touch":
+                return _touch_back(fd, name, before, after, now)
             if same(now, before):
                 return None
             ours = same(now, None if step.verb == "remove" else after) and _holds(fd, name, step.content)
@@ -308,6 +314,15 @@ def _chmod_back(fd: int, name: str, step: Step, now: Identity | None) -> bool | 
         os.fchmod(file, stat.S_IMODE(step.before[5]))
     finally:
         os.close(file)
+    return True
+
+
+def _touch_back(
+    fd: int, name: str, before: Identity | None, after: Identity | None, now: Identity | None
+) -> bool | None:
+    if before is None or now is None or not same(now, after):
+        return None
+    os.utime(name, ns=(before.mtime_ns, before.mtime_ns), dir_fd=fd, follow_symlinks=False)
     return True
 
 

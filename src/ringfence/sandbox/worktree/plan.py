@@ -1,6 +1,6 @@
 """What one commit will do to the real tree, step by step, as it stands in the undo journal. Pure.
 
-The order is fixed: files that go, folders that go, folders that come, files that come, modes. Each step names what it
+The order is fixed: files that go, folders that go, folders that come, files that come, modes, times. Each step names what it
 expects to find and what it leaves, so that a commit cut short can be taken back, and a finished one undone later.
 """
 
@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Packed: TypeAlias = tuple[int, int, int, int, int, int]
-Verb: TypeAlias = Literal["remove", "rmdir", "mkdir", "put", "chmod"]
-_RANK: dict[str, int] = {"remove": 0, "rmdir": 1, "mkdir": 2, "put": 3, "chmod": 4}
+Verb: TypeAlias = Literal["remove", "rmdir", "mkdir", "put", "chmod", "touch"]
+_RANK: dict[str, int] = {"remove": 0, "rmdir": 1, "mkdir": 2, "put": 3, "chmod": 4, "touch": 5}
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,12 +4,12 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
-from ringfence.sandbox.worktree.journal import packed_identity
+from ringfence.sandbox.worktree.journal import packed_identity, source_identity
 from ringfence.sandbox.worktree.plan import Packed, Step
 from ringfence.sandbox.worktree.state import identity_of, pack, unpack
 
@@ -55,6 +55,15 @@ class Stage:
                     remedy="free some space on the file system of the repository and commit again",
                 ) from error
             raise Refused(f"it cannot be taken over: {error.strerror}") from error
+
+    def touch(self, change: Change) -> None:
+        """Stage the time alone of a file that is as it was: by it a build tool knows what is up to date."""
+        before, entry = (source_identity(fd, change.path) for fd in (self.lower, self.upper))
+        if before is None or entry is None or not stat.S_ISREG(before.mode) or before.mtime_ns == entry.mtime_ns:
+            return
+        after = pack(replace(before, mtime_ns=entry.mtime_ns))
+        number, path = len(self.steps), os.fsencode(change.path)
+        self.steps.append(Step(verb="touch", path=path, number=number, before=pack(before), after=after))
 
     def _add(self, change: Change) -> None:
         parent, _, name = change.path.rpartition("/")
