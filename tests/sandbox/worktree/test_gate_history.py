@@ -455,10 +455,11 @@ def test_the_stash_goes_on_to_the_repositorys_next_mission(repo):
     assert bench.box("git stash list") == ""
 
 
+@pytest.mark.parametrize("split", ["", "git update-index --split-index;"])
 @pytest.mark.parametrize("person", [False, True])
-def test_what_was_staged_goes_on_to_the_next_mission_unless_a_person_staged_meanwhile(repo, person):
+def test_what_was_staged_goes_on_to_the_next_mission_unless_a_person_staged_meanwhile(repo, person, split):
     bench = repo()
-    bench.box("echo n > n; git add n")
+    bench.box(f"{split} echo n > n; git add n")
     bench.gate()
     bench.tree.end(bench.layer)
     if person:

@@ -371,7 +371,8 @@ def carried(changes: Iterable[Change], *, staged: bool, stale: bool) -> tuple[st
     going = not stale and not pending(left)
     if not any(_other_ref(c.path) for c in left) and not (staged and going):
         return ()
-    return _CARRIED + (_IN_PROGRESS if going else ())
+    shared = (c.path.removeprefix(".git/") for c in left if c.path.startswith(".git/sharedindex."))
+    return (*_CARRIED, *_IN_PROGRESS, *shared) if going else _CARRIED
 
 
 def pending(changes: Iterable[Change]) -> bool:
