@@ -126,6 +126,37 @@ def test_a_held_path_that_a_person_changed_before_the_first_gate_is_a_conflict(b
     only_conflict(bench.commit(only=["a.txt"], approved=["a.txt"]), "a.txt")
 
 
+HIDING = {
+    "a folder made anew": ("rm -r src; mkdir src; echo h > src/held", "src/held"),
+    "a folder removed": ("rm -r src", "src/b.py"),
+    "a file in a folder's place": ("rm -r src; echo f > src", "src/b.py"),
+    "a folder made anew further up": ("rm -r src; mkdir -p src/deep; echo h > src/deep/held", "src/deep/held"),
+}
+
+
+@pytest.mark.parametrize("tier", [Tier.ASK, Tier.DENY])
+@pytest.mark.parametrize("how", HIDING)
+def test_what_a_person_makes_behind_what_waits_is_never_taken_for_removed(bench, how, tier):
+    """The mission did not see it, in no call: it cannot have meant to remove it."""
+    script, waits = HIDING[how]
+    bench.rules.on(waits, tier)
+    bench.box(script)
+    bench.commit()
+    time.sleep(0.02)
+    bench.write("src/mine", "person\n")
+    bench.write("src/new/mine", "person\n")
+    time.sleep(0.02)
+    bench.box("echo z > z")
+    report = bench.commit()
+    assert [i.path for i in report.committed] == ["z"]
+    assert [i.path for i in report.conflicts] == ["src/mine", "src/new/mine"]
+    assert bench.read("src/mine") == bench.read("src/new/mine") == "person\n"
+    bench.rules.tiers.clear()
+    bench.box("true")
+    bench.commit()
+    assert bench.read("src/mine") == bench.read("src/new/mine") == "person\n"
+
+
 def test_two_missions_on_one_repository(bench):
     bench.box("echo one > a.txt; echo one > one")
     first, bench.mission = bench.mission, "m-2"

@@ -22,6 +22,7 @@ from ringfence.sandbox.worktree.state import Base, LayerState, load, pack, store
 from ringfence.sandbox.worktree.tracked import Tracked
 
 _CONFLICT = "someone else changed it since the mission could have read it"
+_UNSEEN = "someone else made it where the mission had removed a folder before"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,14 +56,19 @@ class Gate:
         self._judge(judged, approved)
         self._block_replacements(judged)
         chosen = [c for c in judged if _follows(c) or self._verdicts[c.path].tier is Tier.ALLOW]
+        self._conflicts |= {c.path: _UNSEEN for c in judged if _goes(c) and self.state.out_of_sight(c.path)}
         self._find_conflicts(chosen)
         chosen = [c for c in chosen if c.path not in self._conflicts]
         touched = [c for c in same if self._touched(c)]
         done, folder = self._apply(chosen, touched, now) if chosen or touched else ([], "")
-        if not self._exchange_layer(changes, done, same):
+        exchanged = self._exchange_layer(changes, done, same)
+        if not exchanged:
             self._clean(done, same)
         journal.at_step("cleaned")
-        self._remember(real, {*done, *same})
+        settled = {*done, *same}
+        self._remember(real, settled)
+        left = [c.path for c in changes if not c.internal and c not in settled]
+        self.state.hiding = [] if exchanged else self._hiding(left)
         if folder:
             journal.Journal(folder).mark("clean")
         return self._report(judged, done, changes, folder)
@@ -280,6 +286,18 @@ class Gate:
         self.state.bases = kept
         self.state.files.gated = True
 
+    def _hiding(self, left: list[str]) -> list[bytes]:
+        """The places in the layer, of these paths and above them, behind which nothing of the real tree shows through."""
+        found = []
+        for place in sorted({place for path in left for _, place in _spellings(path)}):
+            parent, _, name = place.rpartition("/")
+            fd = _directory(self.upper, parent)
+            if fd is not None:
+                if layers.is_hiding(fd, name):
+                    found.append(os.fsencode(place))
+                os.close(fd)
+        return found
+
     def _report(self, judged: list[Change], done: list[Change], all_changes: list[Change], folder: str) -> GateReport:
         finished = {c.path for c in done}
         lists: dict[str, list[GateItem]] = {"committed": [], "held": [], "refused": [], "conflicts": []}
@@ -386,6 +404,10 @@ def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
 def _follows(change: Change) -> bool:
     """A folder that comes or goes with what is in it has no verdict of its own."""
     return change.implied and not change.fault
+
+
+def _goes(change: Change) -> bool:
+    return change.kind is ChangeKind.DELETED and not _follows(change)
 
 
 def _spellings(path: str) -> Iterator[tuple[str, str]]:

@@ -174,6 +174,34 @@ def holds(upper: int, path: str) -> bool:
         os.close(fd)
 
 
+def is_hiding(fd: int, name: str) -> bool:
+    """Whether an entry of a layer's folder lets nothing below it show through: anything but an ordinary folder."""
+    info = _lstat(fd, name)
+    if info is None or not stat.S_ISDIR(info.st_mode):
+        return info is not None
+    try:
+        inner = kernel.open_directory(fd, name)
+    except OSError:
+        return True
+    try:
+        return "opaque" in overlay_attributes(inner)
+    finally:
+        os.close(inner)
+
+
+def unseal(upper: int, lower: int, path: str) -> None:
+    """Let what the real tree gets in a folder from now on show through; what is hidden now is hidden name by name."""
+    here = _directory(upper, path)
+    if here is not None:
+        below = _directory(lower, path)
+        try:
+            _open_up(here, -1 if below is None else below, "")
+        finally:
+            os.close(here)
+            if below is not None:
+                os.close(below)
+
+
 def drop(upper: int, path: str) -> None:
     """Remove one entry of the layer, if it is there: a file, link, whiteout or whole folder."""
     parent, _, name = path.rpartition("/")

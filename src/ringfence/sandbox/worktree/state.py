@@ -54,7 +54,11 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
     git: Mark = msgspec.field(default_factory=Mark)
     index: tuple[int, int, int, int, int, int] | None = None
     """The real index when the layer's own, with staged work, was left in the layer."""
+    packed: tuple[int, int, int, int, int, int] | None = None
+    """The real ``packed-refs`` when the layer's own, with something that waits, was left in the layer."""
     bases: dict[bytes, Base] = {}
+    hiding: list[bytes] = []
+    """Places of the layer behind which the real tree was out of sight when the last gate ended, all that is below them too."""
     refs: dict[bytes, str] = {}
     """What branches and tags that wait in the layer pointed to when the mission moved them; empty text for absent."""
     index_owed: tuple[str, str] | None = None
@@ -76,6 +80,11 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
                 return base.changed or now is None or base.identity[:2] != (now.device, now.inode)
             return base.changed or base.identity != pack(now)
         return now is not None and not folder and now.ctime_ns > self.files.instant()
+
+    def out_of_sight(self, path: str) -> bool:
+        """Whether ``path`` came to be where the mission could not see it: behind what waited in the layer already."""
+        raw = os.fsencode(path)
+        return raw not in self.bases and any(raw.startswith(place + b"/") for place in self.hiding)
 
 
 def load(folder: str) -> LayerState | None:
