@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 
-from ringfence.model.ids import MissionId
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree.history import HistoryReport
 
@@ -419,118 +418,6 @@ def test_a_tag_or_branch_may_not_point_to_something_else(repo):
     report = bench.tree.take_history(bench.layer, bench.rules, now=1)
     assert not report.moved
     assert report.refused
-
-
-def test_the_stash_stays_usable_in_the_layer(repo):
-    bench = repo()
-    bench.box("echo 1 >> a.txt; git commit -qam one; echo 2 >> a.txt; git stash -q")
-    _, history = bench.gate()
-    assert names(history.moved) == ["refs/heads/main"]
-    assert bench.box("git stash pop -q; tail -1 a.txt") == "2\n"
-
-
-def test_the_stash_outlives_what_packs_refs_and_objects(repo):
-    bench = repo()
-    bench.box("echo 2 >> a.txt; git stash -q; git pack-refs --all; git gc -q")
-    bench.gate()
-    assert bench.box("git stash pop -q; tail -1 a.txt") == "2\n"
-
-
-def test_the_stash_goes_on_to_the_repositorys_next_mission(repo):
-    """A person's own edits may be in it: the tree does not have them any more."""
-    bench = repo()
-    bench.write("a.txt", "a person's edit\n")
-    bench.box("git stash -q")
-    bench.gate()
-    assert bench.read("a.txt") == "a\n"
-    bench.tree.end(bench.layer)
-    bench.mission = MissionId("m-2")
-    bench.box("echo n > node_modules; true")
-    bench.gate()
-    bench.tree.end(bench.layer)
-    bench.mission = MissionId("m-3")
-    bench.box("git stash pop -q")
-    bench.gate()
-    assert bench.read("a.txt") == "a person's edit\n"
-    assert bench.box("git stash list") == ""
-
-
-@pytest.mark.parametrize("split", ["", "git update-index --split-index;"])
-@pytest.mark.parametrize("person", [False, True])
-def test_what_was_staged_goes_on_to_the_next_mission_unless_a_person_staged_meanwhile(repo, person, split):
-    bench = repo()
-    bench.box(f"{split} echo n > n; git add n")
-    bench.gate()
-    bench.tree.end(bench.layer)
-    if person:
-        bench.write("p", "p\n")
-        bench.git("add", "p")
-        bench.git("commit", "-qm", "p")
-    bench.mission = MissionId("m-2")
-    assert bench.box("git status --porcelain") == ("?? n\n" if person else "A  n\n")
-
-
-def test_a_merge_that_stopped_goes_on_in_the_next_mission(repo):
-    bench = repo()
-    bench.git("checkout", "-qb", "side")
-    bench.write("a.txt", "side\n")
-    bench.git("commit", "-qam", "side")
-    bench.git("checkout", "-q", "main")
-    bench.write("a.txt", "main\n")
-    bench.git("commit", "-qam", "main")
-    bench.box("git merge -q side", check=False)
-    bench.gate()
-    bench.tree.end(bench.layer)
-    bench.mission = MissionId("m-2")
-    bench.box("echo both > a.txt; git add a.txt; git commit -qm both")
-    bench.gate()
-    assert len(bench.git("log", "-1", "--format=%P").split()) == 2
-    assert bench.git("status", "--porcelain") == ""
-
-
-def test_staged_work_survives_until_the_next_call(repo):
-    bench = repo()
-    bench.box("echo staged > s; git add s")
-    bench.gate()
-    assert bench.box("git status --porcelain") == "A  s\n"
-    bench.box("git commit -qm s")
-    _, history = bench.gate()
-    assert names(history.moved) == ["refs/heads/main"]
-    assert bench.git("status", "--porcelain") == ""
-
-
-def test_what_was_staged_after_a_commit_is_staged_in_the_next_call(repo):
-    bench = repo()
-    bench.box("echo 1 >> a.txt; git commit -qam one; echo n > n; git add n")
-    _, history = bench.gate()
-    assert names(history.moved) == ["refs/heads/main"]
-    assert bench.box("git status --porcelain; git commit -qm two") == "A  n\n"
-    bench.gate()
-    assert bench.git("status", "--porcelain") == ""
-    assert not os.path.exists(f"{bench.layer.upper}/.git/index")
-
-
-def test_a_rebase_that_stopped_half_way_goes_on_in_the_next_call(repo):
-    """What its stopped commit changed without a conflict is in the index alone; without it a part would be left out."""
-    bench = repo()
-    bench.git("checkout", "-qb", "side")
-    for path, text in (("c.txt", "c\n"), ("a.txt", "side\n"), ("run.sh", "side\n")):
-        bench.write(path, text)
-        bench.git("add", path)
-        if path != "a.txt":
-            bench.git("commit", "-qm", path)
-    bench.git("checkout", "-q", "main")
-    bench.write("a.txt", "main\n")
-    bench.git("commit", "-qam", "main")
-    bench.git("checkout", "-q", "side")
-    bench.box("git rebase -q main", check=False)
-    _, history = bench.gate()
-    assert names(history.moved) == ["HEAD"]
-    bench.box("echo both > a.txt; git add a.txt; git -c core.editor=true rebase --continue")
-    _, history = bench.gate()
-    assert names(history.moved) == ["refs/heads/side", "HEAD"]
-    assert bench.git("show", "--format=", "--name-only", "side").split() == ["a.txt", "run.sh"]
-    assert bench.git("status", "--porcelain") == ""
 
 
 def test_a_stale_index_of_the_layer_never_reverts_a_persons_commit(repo):

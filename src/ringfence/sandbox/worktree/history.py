@@ -8,13 +8,12 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 
 import contextlib
 import os
-import stat
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree import kernel, layers, state
-from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
+from ringfence.sandbox.worktree import layers, state
+from ringfence.sandbox.worktree.change import Change, Node
+from ringfence.sandbox.worktree.git_left import goes, layer_index, other_ref
 from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, RefItem, item_of
@@ -34,7 +33,7 @@ from ringfence.sandbox.worktree.refs import (
     shadowed,
 )
 from ringfence.sandbox.worktree.repository import Repository
-from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, move_index
+from ringfence.sandbox.worktree.staged_index import amounts_to, move_index
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +52,8 @@ class Taking:
         default_factory=lambda: {"moved": [], "held": [], "refused": [], "conflicts": []}
     )
     _told: int = 0
+    _waiting: set[str] = field(default_factory=set)
+    """Refs that were held or refused, now or before: the layer keeps what it has of them."""
     _index_ours: bool = True
     """Nobody touched the real index since the mount, before this moved it."""
 
@@ -61,18 +62,17 @@ class Taking:
         internal = [c for c in changes if c.internal]
         self.finish()
         try:
-            return self._take(internal) if internal else HistoryReport()
-        finally:
+            report = self._take(internal) if internal else HistoryReport()
             self.record.git.gated = True
-
-    def _take(self, internal: list[Change]) -> HistoryReport:
-        try:
-            real = real_refs(self.common, self.directory)
-            wanted = layer_refs(real, self.side, internal)
-            todo = moves(real, wanted)
+            return report
         except Unreadable as answer:
             self._refuse("HEAD", None, None, str(answer))
             return self._report("")
+
+    def _take(self, internal: list[Change]) -> HistoryReport:
+        real = real_refs(self.common, self.directory)
+        wanted = layer_refs(real, self.side, internal)
+        todo = moves(real, wanted)
         self._index_ours = not self._touched_since(self.directory, "index")
         if not todo and real.head == wanted.head:
             self._settle(internal, real, wanted)
@@ -164,6 +164,7 @@ class Taking:
         item = self.judge.judge(store, Move(name="HEAD", old=real.head, new=wanted.head), known)
         if item.tier is not Tier.ALLOW:
             self._put("held" if item.tier is Tier.ASK else "refused", item)
+            self._remember(Move(name="HEAD", old=real.head, new=wanted.head))
         return item.tier is Tier.ALLOW
 
     def _move(self, move: Move, real: Refs) -> None:
@@ -234,7 +235,8 @@ class Taking:
         git = self._real_git()
         move = Move(name="HEAD", old=real.head, new=wanted.head)
         blocked = wanted.head.startswith("refs/") and any(i.name == wanted.head for i in self._lists["conflicts"])
-        if blocked or self._touched_since(self.directory, "HEAD"):
+        remembered = self.record.refs.get(b"HEAD", real.head)
+        if blocked or remembered != real.head or self._touched_since(self.directory, "HEAD"):
             self._put("conflicts", item_of(move, Tier.ALLOW, "gate/conflict", "someone else moved it meanwhile"))
             return
         note = ("-m", f"ringfence: mission {os.path.basename(self.folder)}")
@@ -248,31 +250,37 @@ class Taking:
             self._refuse("HEAD", real.head, wanted.head, answer.error)
 
     def _settle(self, internal: list[Change], real: Refs, wanted: Refs) -> None:
-        """Take git's files out of the layer: all of them when nothing is pending, else only what no longer differs."""
-        pending = {i.name for kind in ("held", "refused") for i in self._lists[kind]}
-        done = not pending and not self._told
-        apart = self._unpack() if done else False
-        other = apart or any(_other_ref(c.path) for c in internal)
+        """Take git's files out of the layer, but for what waits there: anything else would hide what a person does later."""
+        self._unpack_waiting(wanted)
+        packed = self._waiting.isdisjoint(real.packed.keys() - wanted.names.keys())
+        stash = packed_away(self.side) if packed else {}
+        for name, value in stash.items():
+            self._write(name, value)
+        other = bool(stash) or any(other_ref(c.path) for c in internal)
         index = not self._work_staged(real, wanted)
         for change in sorted(internal, key=lambda c: -c.path.count("/")):
             name = change.path.removeprefix(".git/")
-            lock = name.endswith(".lock")
             if change.node is Node.DIRECTORY:
                 layers.drop_empty(self.side.upper, self.side.physical(change.path))
-            elif lock or (done and _settled(name, other=other, index=index)):
+            elif name.endswith(".lock") or goes(change, self._waiting, packed=packed, other=other, index=index):
                 layers.expose(self.side.upper, self.side.lower, self.side.physical(change.path))
-        if done:
-            self.record.refs = {}
+        for change in internal:
+            if change.node is Node.DIRECTORY:
+                layers.unseal(self.side.upper, self.side.lower, self.side.physical(change.path))
+        self.record.refs = {k: v for k, v in self.record.refs.items() if k.decode() in self._waiting}
         self.record.index = packed_identity(self.directory, "index")
+        self.record.packed = packed_identity(self.common, "packed-refs")
         layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
-    def _unpack(self) -> bool:
-        """The stash and its like get files of their own again: what ``git gc`` packed them into is about to go."""
-        found = packed_away(self.side)
-        for name, value in found.items():
-            with contextlib.suppress(OSError):
-                layers.write(self.side.upper, self.side.physical(f".git/{name}"), f"{value}\n".encode(), self.owner)
-        return bool(found)
+    def _unpack_waiting(self, wanted: Refs) -> None:
+        """A ref that waits gets a file of its own again, where ``git gc`` packed it among others that do not."""
+        for name in self._waiting & (wanted.packed.keys() - wanted.loose.keys()):
+            layers.drop(self.side.upper, self.side.physical(f".git/{name}"))
+            self._write(name, wanted.packed[name])
+
+    def _write(self, name: str, value: str) -> None:
+        with contextlib.suppress(OSError):
+            layers.write(self.side.upper, self.side.physical(f".git/{name}"), f"{value}\n".encode(), self.owner)
 
     def _work_staged(self, real: Refs, wanted: Refs) -> bool:
         """Whether the layer's index may hold work staged but not committed that still fits the real repository."""
@@ -298,6 +306,8 @@ class Taking:
 
     def _put(self, kind: str, item: RefItem) -> None:
         """File an item; a refusal that an earlier report named already is only counted."""
+        if kind in {"held", "refused"}:
+            self._waiting.add(item.name)
         told = f"{item.name} {item.new} {item.rule}"
         if kind == "refused":
             if told in self.record.reported:
@@ -315,67 +325,3 @@ class Taking:
             told_before=self._told,
             index=index,
         )
-
-
-def _other_ref(path: str) -> bool:
-    """Refs that this part leaves in the layer (the stash, notes), and work in progress: their objects must stay too."""
-    name = path.removeprefix(".git/")
-    kept = (
-        "refs/stash",
-        "refs/notes",
-        "refs/bisect",
-        "rebase-",
-        "sequencer",
-        "MERGE_HEAD",
-        "CHERRY_PICK_HEAD",
-        "REVERT_HEAD",
-    )
-    return name.startswith(kept)
-
-
-def _settled(name: str, *, other: bool, index: bool) -> bool:
-    if name == "index":
-        return index
-    if name.startswith(("refs/heads", "refs/tags", "logs/refs/heads", "logs/HEAD")) or name in {"HEAD", "packed-refs"}:
-        return True
-    return (
-        not other and index and name.startswith(("objects", "logs", "COMMIT_EDITMSG", "ORIG_HEAD", "AUTO_MERGE", "gc."))
-    )
-
-
-def layer_index(side: GitSide) -> bytes:
-    """The index that a layer holds; empty where it holds none."""
-    try:
-        file = kernel.open_beneath(side.upper, side.physical(".git/index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    with open(file, "rb") as stream:
-        return stream.read(MAX_INDEX) if stat.S_ISREG(os.fstat(file).st_mode) else b""
-
-
-_CARRIED = ("objects", "refs/stash", "refs/notes", "logs/refs/stash", "logs/refs/notes")
-_IN_PROGRESS = (
-    "index", "refs/bisect", "rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE",
-    "MERGE_AUTOSTASH", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "AUTO_MERGE", "ORIG_HEAD", "BISECT_LOG",
-    "BISECT_START", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_ANCESTORS_OK",
-)  # fmt: skip
-
-
-def carried(changes: Iterable[Change], *, staged: bool, stale: bool) -> tuple[str, ...]:
-    """Names of git's files that go on to the repository's next mission: the stash and notes, and work in progress.
-
-    ``staged``: the index holds more than the real one. ``stale``: someone changed the real one since; then work in progress
-    stays behind, as it does where a branch waits.
-    """
-    left = [c for c in changes if c.internal and c.kind is not ChangeKind.DELETED]
-    going = not stale and not pending(left)
-    if not any(_other_ref(c.path) for c in left) and not (staged and going):
-        return ()
-    shared = (c.path.removeprefix(".git/") for c in left if c.path.startswith(".git/sharedindex."))
-    return (*_CARRIED, *_IN_PROGRESS, *shared) if going else _CARRIED
-
-
-def pending(changes: Iterable[Change]) -> bool:
-    """Whether the layer holds ref files that differ, so that a bundle is worth making."""
-    names = [c.path.removeprefix(".git/") for c in changes if c.internal and c.kind is not ChangeKind.SAME]
-    return any(n in {"HEAD", "packed-refs"} or n.startswith(("refs/heads/", "refs/tags/")) for n in names)

@@ -14,6 +14,7 @@ from ringfence.model.errors import RingfenceError
 from ringfence.model.ports import Decider
 from ringfence.sandbox.worktree import history, layers, state
 from ringfence.sandbox.worktree.change import Change
+from ringfence.sandbox.worktree.git_left import carried, layer_index, pending
 from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
@@ -35,11 +36,18 @@ class Takeover:
     record: Callable[[str], state.LayerState]
 
     def request(self, layer: Layer) -> BundleRequest | None:
-        """The command that bundles what the layer's branches, tags and HEAD have; None when no ref moved in it."""
+        """The command that bundles what the layer's branches, tags and HEAD have.
+
+        None when no ref moved in it: there is nothing to take, and what git left in the layer is put in order at once.
+        """
         if self.repository is None:
             return None
         with self._taking(layer) as taking:
-            if not history.pending(git_changes(taking.side)):
+            changes = git_changes(taking.side)
+            if not pending(changes):
+                if changes:
+                    taking.take(changes)
+                    state.store(os.path.dirname(layer.upper), taking.record)
                 return None
             try:
                 real = real_refs(taking.common, taking.directory)
@@ -70,18 +78,24 @@ class Takeover:
             state.store(folder, taking.record)
         return [f"the index of {self.root!r} follows the commit that HEAD had moved to"]
 
-    def drop_stale_index(self, record: state.LayerState, folder: str) -> None:
-        """An index that the layer kept would undo what a person committed since: theirs counts."""
-        if record.index is None or self.repository is None or self._index() == record.index:
+    def drop_stale(self, record: state.LayerState, folder: str) -> None:
+        """An index, or packed refs, that the layer kept would undo what a person did since: theirs count."""
+        if self.repository is None:
             return
-        with opened_side(self.root, folder, self.repository) as side:
-            layers.expose(side.upper, side.lower, side.physical(".git/index"))
-        record.index = None
+        stale = []
+        if record.index is not None and self._index() != record.index:
+            stale.append(".git/index")
+            record.index = None
+        if record.packed is not None and _packed(f"{self.repository.common}/packed-refs") != record.packed:
+            stale.append(".git/packed-refs")
+            record.packed = None
+        if stale:
+            with opened_side(self.root, folder, self.repository) as side:
+                for path in stale:
+                    layers.expose(side.upper, side.lower, side.physical(path))
 
     def _index(self) -> Packed | None:
-        with contextlib.suppress(FileNotFoundError):
-            return state.pack(state.identity_of(os.lstat(self.repository.index))) if self.repository else None
-        return None
+        return _packed(self.repository.index) if self.repository else None
 
     def left(self, layer: Layer, record: state.LayerState | None) -> tuple[str, ...]:
         """What of git's files goes on from an ending mission to the next, by paths in the layer that holds them."""
@@ -89,10 +103,10 @@ class Takeover:
             return ()
         folder = os.path.dirname(layer.upper)
         with opened_side(self.root, folder, self.repository) as side:
-            index = history.layer_index(side)
+            index = layer_index(side)
             staged = bool(index) and not same_tree(index, read_small(self.repository.index, MAX_INDEX))
             stale = record.index is None or record.index != self._index()
-            names = history.carried(git_changes(side), staged=staged, stale=stale)
+            names = carried(git_changes(side), staged=staged, stale=stale)
             paths = [side.physical(f".git/{name}") for name in names]
             return tuple(path for path in paths if layers.holds(side.upper, path))
 
@@ -107,6 +121,13 @@ class Takeover:
     def beside(self, folder: str) -> tuple[Layer, ...]:
         """The layer beside the worktree's, if git's directory lies elsewhere."""
         return () if self.repository is None or self.repository.inside else (beside_layer(folder, self.repository),)
+
+    def idle(self, layer: Layer, changes: Iterable[Change]) -> bool:
+        """Whether the layer, with these changes, differs in no file of git's own."""
+        if self.repository is None or self.repository.inside:
+            return not any(change.internal for change in changes)
+        with opened_side(self.root, os.path.dirname(layer.upper), self.repository) as side:
+            return not git_changes(side)
 
     def changes_beside(self, layer: Layer) -> list[Change]:
         """What a git directory beside the worktree holds that is not git's bookkeeping."""
@@ -133,3 +154,10 @@ class Takeover:
         reached = NOTHING if decider is None else look(self.root, self.repository, index)
         judge = HistoryJudge(root=self.root, decider=decider, hides=self.hides, approved=approved, reached=reached)
         return opened_taking(layer, self.repository, self.record(folder), judge)
+
+
+def _packed(path: str) -> Packed | None:
+    try:
+        return state.pack(state.identity_of(os.lstat(path)))
+    except FileNotFoundError:
+        return None

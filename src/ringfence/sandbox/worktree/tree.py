@@ -115,7 +115,7 @@ class Worktree:
             self._git.make_beside(folder, self._carried)
             record = state.load(folder) or self._begun()
             self._same_root(record, folder)
-            self._git.drop_stale_index(record, folder)
+            self._git.drop_stale(record, folder)
             record.stamp()
             state.store(folder, record)
         return self._layer(folder)
@@ -231,6 +231,7 @@ class Worktree:
                 approved=self._named(approved),
                 now=now,
             )
+            record.git.gated = record.git.gated or self._git.idle(layer, changes)
             if changes or not last:
                 state.store(folder, record)  # replacing a file has the disk write the new one at once: 0.3 to 0.6 ms
             return report
