@@ -157,6 +157,17 @@ def test_what_a_person_makes_behind_what_waits_is_never_taken_for_removed(bench,
     assert bench.read("src/mine") == bench.read("src/new/mine") == "person\n"
 
 
+def test_after_a_discard_the_mission_sees_and_removes_what_is_there(bench):
+    bench.rules.on("src/held", Tier.ASK)
+    bench.box("rm -r src; mkdir src; echo h > src/held")
+    bench.commit()
+    bench.tree.discard(bench.tree.look(bench.mission), ["src/held"])
+    bench.write("src/new", "person\n")
+    time.sleep(0.02)
+    bench.box("rm src/new")
+    assert [i.path for i in bench.commit().committed] == ["src/new"]
+
+
 def test_two_missions_on_one_repository(bench):
     bench.box("echo one > a.txt; echo one > one")
     first, bench.mission = bench.mission, "m-2"

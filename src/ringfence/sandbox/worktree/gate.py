@@ -67,8 +67,8 @@ class Gate:
         journal.at_step("cleaned")
         settled = {*done, *same}
         self._remember(real, settled)
-        left = [c.path for c in changes if not c.internal and c not in settled]
-        self.state.hiding = [] if exchanged else self._hiding(left)
+        left = {place for c in changes if not c.internal and c not in settled for _, place in _spellings(c.path)}
+        self.state.hiding = [] if exchanged else layers.hiding(self.upper, left)
         if folder:
             journal.Journal(folder).mark("clean")
         return self._report(judged, done, changes, folder)
@@ -285,18 +285,6 @@ class Gate:
             kept[raw] = old.get(raw) or Base(identity=pack(now), changed=self.state.changed_since(change.path, now))
         self.state.bases = kept
         self.state.files.gated = True
-
-    def _hiding(self, left: list[str]) -> list[bytes]:
-        """The places in the layer, of these paths and above them, behind which nothing of the real tree shows through."""
-        found = []
-        for place in sorted({place for path in left for _, place in _spellings(path)}):
-            parent, _, name = place.rpartition("/")
-            fd = _directory(self.upper, parent)
-            if fd is not None:
-                if layers.is_hiding(fd, name):
-                    found.append(os.fsencode(place))
-                os.close(fd)
-        return found
 
     def _report(self, judged: list[Change], done: list[Change], all_changes: list[Change], folder: str) -> GateReport:
         finished = {c.path for c in done}

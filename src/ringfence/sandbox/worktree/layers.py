@@ -174,14 +174,27 @@ def holds(upper: int, path: str) -> bool:
         os.close(fd)
 
 
-def is_hiding(fd: int, name: str) -> bool:
-    """Whether an entry of a layer's folder lets nothing below it show through: anything but an ordinary folder."""
+def hiding(upper: int, places: Iterable[str]) -> list[bytes]:
+    """Those of the places in a layer behind which nothing of the real tree shows through: anything but ordinary folders."""
+    found = []
+    for place in sorted(places):
+        parent, _, name = place.rpartition("/")
+        fd = _directory(upper, parent) if parent else os.dup(upper)
+        if fd is not None:
+            try:
+                if _is_hiding(fd, name):
+                    found.append(os.fsencode(place))
+            finally:
+                os.close(fd)
+    return found
+
+
+def _is_hiding(fd: int, name: str) -> bool:
     info = _lstat(fd, name)
     if info is None or not stat.S_ISDIR(info.st_mode):
         return info is not None
-    try:
-        inner = kernel.open_directory(fd, name)
-    except OSError:
+    inner = _directory(fd, name)
+    if inner is None:
         return True
     try:
         return "opaque" in overlay_attributes(inner)

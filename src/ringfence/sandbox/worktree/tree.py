@@ -116,6 +116,8 @@ class Worktree:
             record = state.load(folder) or self._begun()
             self._same_root(record, folder)
             self._git.drop_stale(record, folder)
+            with opened(f"{folder}/upper") as upper:
+                record.hiding = layers.hiding(upper, map(os.fsdecode, record.hiding))
             record.stamp()
             state.store(folder, record)
         return self._layer(folder)
