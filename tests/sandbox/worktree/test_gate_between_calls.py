@@ -113,6 +113,16 @@ def test_after_refs_that_make_no_sense_a_persons_commit_is_not_overwritten(repo)
     assert bench.git("log", "-1", "--format=%s", "main") == "person\n"
 
 
+def test_refs_of_the_repository_that_make_no_sense_are_named(repo):
+    """Else commits would stay in the layer without a word."""
+    bench = repo()
+    bench.git("symbolic-ref", "HEAD", "refs/odd/one")
+    bench.box("git checkout -q main; echo k > k; git add k; git commit -qm k")
+    _, history = bench.gate()
+    assert names(history.refused) == ["HEAD"]
+    assert "refs/odd/one" in history.refused[0].reason
+
+
 def test_a_head_that_waits_does_not_switch_the_branch_that_a_person_went_to(repo):
     bench = repo()
     bench.rules.on("secret", Tier.ASK)

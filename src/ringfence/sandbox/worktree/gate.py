@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree import apply, journal, kernel, layers, removal
+from ringfence.sandbox.worktree import apply, carrying, journal, kernel, layers, removal
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
 from ringfence.sandbox.worktree.judge import Judge, Verdict
 from ringfence.sandbox.worktree.plan import Packed, Plan, Step, ordered
@@ -243,7 +243,7 @@ class Gate:
         kept = {".git" if c.internal else c.path for c in stays}
         if any(_entry(self.upper, path) is None for path in kept):
             return False  # hidden by a folder above, not by an entry of its own
-        layers.carry_on(self.folder, self.root, kept, self.bin_folder)
+        carrying.carry_on(self.folder, self.root, kept, self.bin_folder)
         return True
 
     def _clean(self, done: list[Change], same: list[Change]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ringfence.model.box import Layer
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ports import Decider
-from ringfence.sandbox.worktree import history, layers, state
+from ringfence.sandbox.worktree import carrying, history, layers, state
 from ringfence.sandbox.worktree.change import Change
 from ringfence.sandbox.worktree.git_left import carried, layer_index, pending
 from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
@@ -52,7 +52,7 @@ class Takeover:
             try:
                 real = real_refs(taking.common, taking.directory)
             except Unreadable:
-                return None  # ``take`` says why
+                return BundleRequest(argv=("true",), cwd=self.root, lands="")  # nothing to bundle: ``take`` says why
         git = f"{self.root}/.git" if self.repository.inside else self.repository.common
         return bundle_request(self.root, git, real)
 
@@ -114,9 +114,9 @@ class Takeover:
         """Make the folders of the layer beside the worktree's, where there is one, of what was ``carried`` on."""
         if self.repository is not None and not self.repository.inside:
             if carried and not os.path.isdir(f"{folder}/git-upper"):
-                layers.take_on(f"{carried}-git", f"{folder}/git-upper", self.repository.common)
+                carrying.take_on(f"{carried}-git", f"{folder}/git-upper", self.repository.common)
             for name in ("git-upper", "git-work"):
-                layers.make_like(f"{folder}/{name}", self.repository.common)
+                carrying.make_like(f"{folder}/{name}", self.repository.common)
 
     def beside(self, folder: str) -> tuple[Layer, ...]:
         """The layer beside the worktree's, if git's directory lies elsewhere."""
@@ -149,7 +149,7 @@ class Takeover:
         if self.repository is None:
             raise RingfenceError("git-directory-broken", "the worktree has no repository", where=repr(self.root))
         folder = os.path.dirname(layer.upper)
-        layers.mend(folder, self.root)
+        carrying.mend(folder, self.root)
         index = b"" if decider is None else read_small(self.repository.index, MAX_INDEX)
         reached = NOTHING if decider is None else look(self.root, self.repository, index)
         judge = HistoryJudge(root=self.root, decider=decider, hides=self.hides, approved=approved, reached=reached)

@@ -13,8 +13,8 @@ from ringfence.model.box import Layer
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.ports import Decider
+from ringfence.sandbox.worktree import carrying, journal, kernel, layers, removal, state
 from ringfence.sandbox.worktree import diff as differ
-from ringfence.sandbox.worktree import journal, kernel, layers, removal, state
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
@@ -111,7 +111,7 @@ class Worktree:
         """The mission's layer, made if need be, ready to be mounted now: what others change from here on is a conflict."""
         folder = self._folder(mission)
         with self.lock():
-            layers.make_upper(folder, self.root, self._carried)
+            carrying.make_upper(folder, self.root, self._carried)
             self._git.make_beside(folder, self._carried)
             record = state.load(folder) or self._begun()
             self._same_root(record, folder)
@@ -154,7 +154,7 @@ class Worktree:
             )
         with self.lock():
             self._record(folder)
-            layers.make_upper(folder, self.root, f"{folder}/none")
+            carrying.make_upper(folder, self.root, f"{folder}/none")
             self._git.make_beside(folder)
         return self._layer(folder)
 
@@ -278,7 +278,7 @@ class Worktree:
         folder = os.path.dirname(layer.upper)
         with self.lock():
             layers.assert_not_mounted(layer.upper)
-            layers.mend(folder, self.root)
+            carrying.mend(folder, self.root)
             if os.path.isdir(layer.upper):
                 self._carry_on(layer, folder)
             for part in (layer.work, f"{folder}/git-upper", f"{folder}/git-work"):
@@ -295,9 +295,9 @@ class Worktree:
         if record is not None and any(path.endswith("index") for path in git):
             state.store_index(f"{self._carried}.index", record.index)
         if layer.beside:
-            layers.hand_on(f"{folder}/git-upper", f"{self._carried}-git", git, self._bin)
+            carrying.hand_on(f"{folder}/git-upper", f"{self._carried}-git", git, self._bin)
             git = ()
-        layers.carry_on(folder, self.root, [*ignored, *git], self._bin, target=self._carried)
+        carrying.carry_on(folder, self.root, [*ignored, *git], self._bin, target=self._carried)
 
     def forget_carried(self) -> None:
         """Remove the ignored paths, and the stash, that would be carried on to the next mission."""
@@ -400,7 +400,7 @@ class Worktree:
 
     def _drop_all(self, layer: Layer, found: tuple[Change, ...]) -> None:
         folder = os.path.dirname(layer.upper)
-        layers.carry_on(folder, self.root, self._ignored(layer, found), self._bin)
+        carrying.carry_on(folder, self.root, self._ignored(layer, found), self._bin)
         removal.set_out(f"{folder}/git-upper", self._bin)
         self._git.make_beside(folder)
         record = state.load(folder)
@@ -447,6 +447,6 @@ class Worktree:
 
     @contextlib.contextmanager
     def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:
-        layers.mend(os.path.dirname(layer.upper), self.root)
+        carrying.mend(os.path.dirname(layer.upper), self.root)
         with opened(self.root) as lower, opened(layer.upper) as upper:
             yield upper, lower
