@@ -227,6 +227,7 @@ class Log:
     roots: dict[int, bytes] = field(default_factory=dict)
     keys: list[tuple[int, bytes]] = field(default_factory=list)  # number of the record that told of it, public key
     whole: bool = True
+    signed: int = 0  # records that the log's own checkpoint signs for
     torn: int | None = None
 
 
@@ -312,7 +313,8 @@ class Stranger:
                 self.rotations.append((value["seq"], body))
             elif value["kind"] == "retention.change" and log.first and body["action"] == "purge":
                 root = self.starts.get(body["before"])
-                if not log.whole and root is not None and bytes.fromhex(body["root"]) == root:
+                told = value["seq"] < log.signed and root is not None and bytes.fromhex(body["root"]) == root
+                if not log.whole and told:
                     log.whole = True
                     log.keys = [(one["after"], _public(one["public"])) for one in body["epochs"]]
         except (KeyError, TypeError, ValueError):
@@ -484,6 +486,7 @@ def _verify(run: Stranger, anchors: list[bytes]) -> tuple[str, int | None]:
         head = None
     if there and head is None:
         raise Fault("ALTERED", 0)
+    run.log.signed = head.size if head is not None else 10**16
     run.read()
     log = run.log
     if not log.name:
@@ -499,17 +502,21 @@ def _verify(run: Stranger, anchors: list[bytes]) -> tuple[str, int | None]:
         raise Fault("TRUNCATED" if log.torn is None else "ALTERED", log.size)
     if log.roots.get(head.size) != head.root:
         raise Fault("ALTERED", head.size)
+    counted = 0
     for octets in anchors:
         other = note(octets)
         if other is None or (bad := run.signature(other)):
             raise Fault("ALTERED" if other is None else str(bad), log.size)
         if other.size > log.size:
             raise Fault("TRUNCATED", log.size)
-        if other.size >= log.first and log.roots.get(other.size) != other.root:
+        if other.size < log.first:
+            continue
+        counted += 1
+        if log.roots.get(other.size) != other.root:
             raise Fault("FORKED", other.size)
     if log.torn is not None:
         raise Fault("TORN", log.torn)
-    return ("OK" if anchors else "NO_ANCHOR"), None
+    return ("OK" if counted else "NO_ANCHOR"), None
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ from types import ModuleType
 
 import pytest
 
-from ringfence.ledger import frame, keys, note, scan
+from ringfence.ledger import canonical, frame, keys, note, scan
 from ringfence.ledger.log import Ledger, Settings
 from ringfence.ledger.standalone import VERIFIER
 from ringfence.ledger.standalone import verify as standalone
-from ringfence.ledger.tree import Range, leaf_hash
+from ringfence.ledger.tree import Range, fold, leaf_hash
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import Entry, EntryKind
 from ringfence.model.errors import LedgerError
@@ -275,6 +275,30 @@ def forges_a_purge_of_other_records(bench: Bench) -> None:
     forged = body % (first, b"00" * 32, b"11" * 32)
     nodes = tuple(bytes.fromhex(node) for node in head.nodes)
     bench.rebuild([*(prepared(line) for line in lines), forged], epoch=2, first=first, nodes=nodes)
+
+
+def all_purged(bench: Bench, public: str, signed: note.Checkpoint | None) -> None:
+    """Other records in the place of all, behind an entry that says that what is missing was purged."""
+    nodes = (b"\x11" * 32,)
+    said = {"action": "purge", "before": 64, "epochs": [{"after": 0, "epoch": 1, "public": public}]}
+    body = canonical.encode({**said, "root": fold(nodes).hex()})
+    bodies = [b'{"body":{"text":"all is well"},"kind":"box.observed"', b'{"body":%b,"kind":"retention.change"' % body]
+    bench.rebuild(bodies, epoch=1, first=64, nodes=nodes)
+    if signed is not None:
+        (bench.at / "checkpoint").write_bytes(signed.text())
+
+
+@bend("GAP")
+def says_that_all_was_purged_beside_a_head_of_before(bench: Bench) -> note.Checkpoint:
+    head = bench.heads[4]
+    all_purged(bench, public(bench, 1), head)
+    return head
+
+
+@bend("NO_ANCHOR")
+def says_that_all_an_anchor_saw_was_purged_and_signs_it(bench: Bench) -> note.Checkpoint:
+    all_purged(bench, public(bench, 1), None)
+    return bench.heads[4]
 
 
 @bend("GAP")

@@ -176,6 +176,14 @@ def _compare(state: State, where: str, head: note.Checkpoint) -> None:
         raise altered("the checkpoint is of another log", where)
     if head.size > state.size:
         raise altered(f"{state.size} records are here, {head.size} were signed for", where, "TRUNCATED")
+    if (
+        head.size not in state.roots
+    ):  # never after a purge of ours: it waits until it is signed for and every anchor saw it
+        raise altered(
+            f"the {head.size} records that were signed for are gone, and no purge that was signed for tells why",
+            where,
+            "GAP",
+        )
     if state.roots[head.size] != head.root:
         raise altered(f"the first {head.size} records are not the ones that were signed for", where, "FORKED")
 

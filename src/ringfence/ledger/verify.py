@@ -54,7 +54,7 @@ def verify(
         task = walk.Task(directory=directory, depth=depth, wanted=_sizes(own, known), live=start.locked(directory))
         walked = walk.walk(task)
         try:
-            epochs = _epochs(walked)
+            epochs = _epochs(walked, signed=own.size if own is not None else walked.size)
         except (KeyError, TypeError, ValueError) as error:
             raise Fault(Verdict.ALTERED, "a record about keys", f"its body cannot be read: {error!r}") from error
         _judge_own(directory, walked, own, epochs, depth)
@@ -139,27 +139,32 @@ def _sizes(own: note.Checkpoint | None, known: Heads) -> set[int]:
     return {head.size for head in (*heads, *([own] if own else []))}
 
 
-def _epochs(walked: Walked) -> Epochs:
+def _epochs(walked: Walked, *, signed: int) -> Epochs:
     """The keys of the log by its own entries; each rotation is signed by the key before and the key after."""
-    known = list(_first_epochs(walked))
+    known = list(_first_epochs(walked, signed))
     for seq, value in walked.noted:
         if value["kind"] == EntryKind.KEY_ROTATED.value and seq > known[-1].after:
             known.append(_rotation(walked, known[-1], seq, _body(value)))
     return Epochs(known=tuple(known))
 
 
-def _first_epochs(walked: Walked) -> list[Epoch]:
-    """The keys that the first record tells of; where it was purged, those that the entry of the purge lists."""
+def _first_epochs(walked: Walked, signed: int) -> list[Epoch]:
+    """The keys that the first record tells of; where it was purged, those that the signed entry of the purge lists."""
     for seq, value in walked.noted:
         body = _body(value)
         if value["kind"] == EntryKind.CREATED.value and seq == walked.first == 0:
             if body["log"] != walked.log:
                 raise Fault(Verdict.ALTERED, "record 0", "it begins another log than the segment says")
             return [_epoch({**body, "after": 0}, 1, 0)]
-        if value["kind"] == EntryKind.RETENTION.value and walked.first and _explains(walked, seq, body):
+        if (
+            value["kind"] == EntryKind.RETENTION.value
+            and walked.first
+            and seq < signed
+            and _explains(walked, seq, body)
+        ):
             rows = cast("list[dict[str, Json]]", body["epochs"])
             return [_epoch(row, place, cast("int", body["before"])) for place, row in enumerate(rows, 1)]
-    what = "no entry tells of a purge" if walked.first else "the first record does not begin a log"
+    what = "no signed entry tells of a purge" if walked.first else "the first record does not begin a log"
     raise Fault(Verdict.GAP if walked.first else Verdict.ALTERED, f"record {walked.first}", what)
 
 
@@ -253,8 +258,8 @@ def _covered(walked: Walked, head: note.Checkpoint, place: str, depth: str, othe
             Verdict.TRUNCATED, f"record {walked.size}", f"{walked.size} records are here, {place} covers {head.size}"
         )
     root = walked.roots.get(head.size)
-    if depth == walk.CHAIN or (root is None and head.size <= walked.first):
-        return
+    if depth == walk.CHAIN or head.size < walked.first:
+        return  # all that it signs for was purged: it says nothing of what is here
     if root != head.root:
         raise Fault(otherwise, f"records 0 to {head.size - 1}", f"they are not the ones that {place} signs for")
 
@@ -273,7 +278,7 @@ def _proven(
     statuses = tuple(
         status(directory, name, logs[walked.log].size, size=walked.size, now=now)
         for name, logs in known.items()
-        if walked.log in logs
+        if walked.log in logs and logs[walked.log].size >= walked.first
     )
     verdict, detail = Verdict.OK, ""
     if again is not None and again.lawful + again.not_replayed < again.allowed:
@@ -287,7 +292,7 @@ def _proven(
             f"the log names the anchor {dropped}, and anchors.json does not: it was not asked",
         )
     elif not statuses:
-        verdict, detail = Verdict.NO_ANCHOR, "no anchor outside covers this log: its end could have been cut unseen"
+        verdict, detail = Verdict.NO_ANCHOR, "no anchor outside covers what is here: its end could have been cut unseen"
     elif depth == walk.CHAIN:
         verdict, detail = Verdict.NO_ANCHOR, "the chain alone was read: heads sign for the tree, so none was compared"
     elif min(found.lag_us for found in statuses) > max_age:

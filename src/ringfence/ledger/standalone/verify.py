@@ -552,9 +552,9 @@ def ascii_keys(value: object) -> bool:
 # ---- keys and heads ---------------------------------------------------------------------------------------------
 
 
-def epochs_of(log: Log) -> list[Epoch]:
+def epochs_of(log: Log, signed_for: int) -> list[Epoch]:
     """All keys of the log: (epoch, number of the record after which it signs, public key)."""
-    known = first_epochs(log)
+    known = first_epochs(log, signed_for)
     for number, record in log.keyed:
         if record["kind"] == "key.rotated" and number > known[-1].after:
             try:
@@ -564,19 +564,22 @@ def epochs_of(log: Log) -> list[Epoch]:
     return known
 
 
-def first_epochs(log: Log) -> list[Epoch]:
-    """The keys that the log's first record tells of, or where that was purged, the entry of the purge."""
+def first_epochs(log: Log, signed_for: int) -> list[Epoch]:
+    """The keys that the log's first record tells of, or where that was purged, the entry of the purge, if it is signed for."""
     for number, record in log.keyed:
         body, kind = record["body"], record["kind"]
+        purge = log.first and kind == "retention.change" and body.get("action") == "purge" and number < signed_for
         try:
             if log.first == 0 == number and kind == "ledger.created" and body["log"] == log.name:
                 return [epoch_of({**body, "after": 0}, 1, 0)]
-            if log.first and kind == "retention.change" and body.get("action") == "purge" and purged(log, number, body):
+            if purge and purged(log, number, body):
                 return [epoch_of(row, place, body["before"]) for place, row in enumerate(body["epochs"], 1)]
         except (KeyError, TypeError, ValueError):
             raise Wrong("ALTERED", f"record {number}", "its body says nothing of a key") from None
     if log.first:
-        raise Wrong("GAP", f"record {log.first}", "the records before are missing, and no purge is recorded")
+        raise Wrong(
+            "GAP", f"record {log.first}", "the records before are missing, and no signed entry tells of a purge"
+        )
     raise Wrong("ALTERED", "record 0", "it does not begin this log")
 
 
@@ -633,7 +636,7 @@ def judge(log: Log, head: Head, epochs: list[Epoch], otherwise: str) -> None:
         if log.torn:
             raise Wrong("ALTERED", log.torn, f"records that were signed for ({size}) are damaged")
         raise Wrong("TRUNCATED", f"record {log.size}", f"{log.size} records are here, {place} signs for {size}")
-    if size in log.roots and log.roots[size] != head.root:
+    if size >= log.first and log.roots[size] != head.root:  # what an older head signs for was purged
         raise Wrong(otherwise, f"records 0 to {size - 1}", f"they are not the ones that {place} signs for")
 
 
@@ -686,7 +689,7 @@ def verify(folder: str, anchors: list[str], *, strict: bool, now: int, max_age: 
             raise Wrong("TRUNCATED", folder, "there are no records here")
         log = Log(folder, {head.size for head in [*heads, *([own] if own else [])]}, strict=strict)
         log.read()
-        epochs = epochs_of(log)
+        epochs = epochs_of(log, own.size if own else log.size)
         if own is None:
             raise Wrong("TRUNCATED", own_path, "the signed checkpoint is missing")
         judge(log, own, epochs, "ALTERED")
@@ -700,9 +703,9 @@ def verify(folder: str, anchors: list[str], *, strict: bool, now: int, max_age: 
     except Wrong as wrong:
         return wrong.found
     covered = f"records {log.first} to {log.size - 1} of log {log.name}, root {root_of(log.nodes).hex()}"
-    if not heads:
-        return "NO_ANCHOR", covered, "no anchor: the end could have been cut off unseen"
-    newest = max(head.size for head in heads)
+    newest = max((head.size for head in heads), default=-1)
+    if newest < log.first:
+        return "NO_ANCHOR", covered, "no anchor signs for anything that is here: the end could have been cut off unseen"
     since = uncovered_since(log, newest)
     lag = 0 if since is None else max(0, now - since) / 1e6
     text = f"anchored up to record {newest - 1}, lag {lag:.0f} s"
