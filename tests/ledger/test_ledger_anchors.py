@@ -346,3 +346,25 @@ def test_a_time_stamp_anchors_and_a_token_for_something_else_does_not(make_ledge
     token.write_bytes(content)
     with pytest.raises(LedgerError):
         judge(directory)
+
+
+def test_a_branch_whose_name_ends_like_the_ref_is_not_the_anchor(make_ledger, make_entry, tmp_path):
+    repository = str(tmp_path / "anchor.git")
+    subprocess.run(["git", "init", "--quiet", "--bare", repository], check=True, timeout=30)
+    directory = anchored(make_ledger, make_entry, f"git:{repository}#refs/ringfence/test")
+    run = ["git", "-C", repository]
+    old = subprocess.run([*run, "rev-parse", "refs/ringfence/test"], capture_output=True, text=True, check=True).stdout
+    with make_ledger() as ledger:
+        ledger.append([make_entry(n, EntryKind.OBSERVED) for n in range(6, 9)])
+        admin.perform(ledger, "anchor", {}, by=ME)
+        size = ledger.head.size - 1
+    subprocess.run([*run, "update-ref", "refs/heads/refs/ringfence/test", old.strip()], check=True)
+    fresh = anchors.parse_anchor(f"git:{repository}#refs/ringfence/test", str(tmp_path / "auditor"))
+    assert [head.size for head in fresh.heads().values()] == [size]
+    assert judge(directory) is Verdict.OK
+
+
+@pytest.mark.parametrize("ref", ["main", "refs/heads/*", "refs/a:refs/b", "refs/heads/a b", "HEAD"])
+def test_a_ref_that_could_mean_another_is_no_anchor(tmp_path, ref):
+    with pytest.raises(LedgerError, match="bad-anchor"):
+        anchors.parse_anchor(f"git:{tmp_path}/anchor.git#{ref}", str(tmp_path))

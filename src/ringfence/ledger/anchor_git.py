@@ -90,13 +90,14 @@ class GitAnchor:
         if not os.path.isdir(self._repository):
             os.makedirs(self.scratch, mode=0o700, exist_ok=True)
             self._git("init", "--quiet", "--bare", self._repository, inside=False)
-        listed = self._git("ls-remote", "--", self.location, self.ref).split()
+        listed = self._git("ls-remote", "--", self.location, self.ref).splitlines()
+        # git lists every ref whose name ends so, also a branch `refs/heads/refs/…`, which anybody may be free to push.
+        tip = next((row.partition("\t")[0] for row in listed if row.partition("\t")[2] == self.ref), None)
         seen = self._git("for-each-ref", "--format=%(objectname)", self._seen)
-        if not listed:
+        if tip is None:
             if seen:
                 raise self._rewound("the ref that held our heads is gone")
             return None
-        tip = listed[0]
         self._git("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", self.location, tip)
         if seen and seen != tip and self._run("merge-base", "--is-ancestor", seen, tip).returncode != 0:
             raise self._rewound("its history was rewritten")

@@ -106,6 +106,8 @@ def refuse_rewind(name: str, known: note.Checkpoint | None, head: note.Checkpoin
 
 _PLACE = re.compile(r"/|[\w.@+][\w.@+-]*:")
 """An absolute folder, ``scheme://…`` or ``host:…``."""
+_REF = re.compile(r"refs/[^\s:?*\[\\^~]+")
+"""One ref in full: a short name or a pattern could mean another."""
 
 
 def parse_anchor(text: str, directory: str) -> "PushAnchor":
@@ -117,7 +119,8 @@ def parse_anchor(text: str, directory: str) -> "PushAnchor":
         from ringfence.ledger.anchor_git import GitAnchor
 
         location, _, ref = rest.partition("#")
-        return GitAnchor(location=location, ref=ref or "refs/ringfence/ledger", scratch=f"{directory}/anchors")
+        if not ref or _REF.fullmatch(ref):
+            return GitAnchor(location=location, ref=ref or "refs/ringfence/ledger", scratch=f"{directory}/anchors")
     if kind == "rfc3161" and rest.startswith(("http://", "https://")):
         from ringfence.ledger.anchor_timestamp import TimestampAnchor
 
