@@ -120,6 +120,40 @@ def test_ordinary_text_and_hashes_stay_as_they_are(scrubber):
     assert scrubber.scrub(body) is body
 
 
+def test_all_that_a_pattern_of_the_policy_finds_is_replaced_whatever_its_groups():
+    scrubber = SecretScrubber(b"k" * 32, patterns=["(tok|key)-[0-9a-z]{12}", "(?i)(corp)_([0-9]{10})"])
+    cleaned = str(scrubber.scrub({"line": "use tok-abcdef012345 and CORP_0123456789"})["line"])
+    assert "abcdef" not in cleaned
+    assert "0123456789" not in cleaned
+
+
+@pytest.mark.parametrize(
+    "line", ["password=" + AWS + "-and-more", "--password hmac:sesame-open", "token=hmac_" + "sesame" * 4]
+)
+def test_what_only_begins_like_a_mark_is_replaced(scrubber, line):
+    cleaned = scrubber.clean(line)
+    assert "and-more" not in cleaned
+    assert "sesame" not in cleaned
+    assert scrubber.clean(cleaned) == cleaned
+
+
+def test_a_secret_beside_a_byte_that_is_no_unicode_is_replaced(make_ledger, make_entry):
+    line = f"curl -H 'Authorization: Bearer {AWS}' /tmp/caf\udce9"
+    content = f"x \ud800 {AWS} y"
+    with make_ledger() as ledger:
+        request = {"kind": "file", "line": record.text(line), "content": record.text(content)}
+        ledger.append([make_entry(1, body={"request": request, "other": record.text("caf\udce9")})])
+        stored = list(ledger.read())[-1].value
+        kept = ledger.keeper.load(stored["personal"]["request.content"])
+    body = stored["body"]
+    assert "hmac:1:" in body["request"]["line"]
+    assert body["other"] == {"hex": "636166e9"}
+    assert body["request"]["content"] == {"kept": "request.content"}
+    assert AWS not in kept
+    for spelled in (AWS, AWS.encode().hex()):
+        assert spelled.encode() not in everything_in(ledger.directory)
+
+
 def test_a_pattern_that_cannot_be_run_is_refused():
     with pytest.raises(LedgerError) as refused:
         SecretScrubber(b"k" * 32, patterns=["(?<=look)behind"])

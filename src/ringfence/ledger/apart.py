@@ -27,6 +27,10 @@ def contents_apart(body: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[s
     for part, field in KEPT_APART:
         inner = body.get(part)
         value = inner.get(field) if isinstance(inner, dict) else None
+        if isinstance(value, dict) and value.keys() == {
+            "hex"
+        }:  # a content that is no valid Unicode is one all the same
+            value = bytes.fromhex(str(value["hex"])).decode("utf-8", "surrogateescape")
         if isinstance(inner, dict) and isinstance(value, str):
             name = f"{part}.{field}"
             moved[name] = value

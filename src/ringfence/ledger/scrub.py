@@ -115,6 +115,7 @@ _TWO_WORDS = r"\"--?(?:[a-z_-]*[_-])?(?:password|passwd|passphrase|token|secret|
 """An option whose value is the next word of an argument vector, as records spell it."""
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-f]{4}|.)")
 _SPELLED = {b'"': b'"', b"\\": b"", b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+_MARK = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
 _ANCHOR = re.compile(r"[\^$]|\\[Az]")
 _KEY_BEGINS, _KEY_ENDS = (re.compile(f"-----{word} [A-Z0-9 ]*PRIVATE KEY") for word in ("BEGIN", "END"))
 MIN_VALUE = 6
@@ -156,7 +157,8 @@ class SecretScrubber:
         try:
             # What a pattern anchors to are the ends of a text, which only the texts one by one show.
             self._anchored = any(_ANCHOR.search(rule) is not None for rule in rules[len(FORMS) :])
-            self._rules = [re2.compile(rule, options) for rule in rules]
+            # Groups of the policy's patterns are its own way of writing: what the whole pattern finds is the secret.
+            self._rules = [(re2.compile(rule, options), number < len(FORMS)) for number, rule in enumerate(rules)]
             self._any = re2.compile("|".join(f"(?:{rule})" for rule in (*rules, _TWO_WORDS)), options)
         except re2.error as error:
             raise LedgerError(
@@ -173,6 +175,7 @@ class SecretScrubber:
         # Escapes would hide the edges of a form from the rules, so the search sees the texts without them as well.
         plain = _ESCAPE.sub(_unescaped, encoded) if b"\\" in encoded else encoded
         seen = self._any.search(encoded) is not None or (plain is not encoded and self._any.search(plain) is not None)
+        seen = seen or b'{"hex":"' in encoded
         if not seen and not self._anchored and (self._known is None or self._known.search(encoded) is None):
             return body
         cleaned = self._walk(dict(body))
@@ -181,12 +184,16 @@ class SecretScrubber:
 
     def clean(self, text: str) -> str:
         """One text with every secret replaced."""
+        if not _is_unicode(text):
+            shown = text.encode("utf-8", "replace").decode()
+            cleaned = self.clean(shown)
+            return text if cleaned == shown else cleaned
         for value in self._values:
             if value in text:
                 text = text.replace(value, self.mark(value))
-        for rule in self._rules:
+        for rule, grouped in self._rules:
             if rule.search(text) is not None:
-                text = self._replace(rule, text)
+                text = self._replace(rule, text, grouped=grouped)
         return text
 
     def mark(self, secret: str) -> str:
@@ -194,13 +201,13 @@ class SecretScrubber:
         digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
         return f"hmac:{self._epoch}:{digest.hex()[:32]}"
 
-    def _replace(self, rule: Any, text: str) -> str:
+    def _replace(self, rule: Any, text: str, *, grouped: bool) -> str:
         parts: list[str] = []
         end = 0
         for match in rule.finditer(text):
-            group = 1 if match.re.groups and match.start(1) >= 0 else 0
+            group = 1 if grouped and match.re.groups and match.start(1) >= 0 else 0
             start, stop = match.start(group), match.end(group)
-            if start < end or start == stop or text[start:stop].startswith("hmac:"):
+            if start < end or start == stop or _MARK.fullmatch(text, start, stop):
                 continue
             parts += [text[end:start], self.mark(text[start:stop])]
             end = stop
@@ -212,11 +219,22 @@ class SecretScrubber:
         if isinstance(value, list):
             return self._list(value)
         if isinstance(value, dict):
+            if value.keys() == {"hex"}:
+                return self._bytes(value)
             return {
                 self.clean(key): inner if key in _INDEX_KEYS and _is_hash(inner) else self._walk(inner)
                 for key, inner in value.items()
             }
         return value
+
+    def _bytes(self, value: dict[str, Json]) -> Json:
+        """Bytes that are no Unicode: the same, or their readable part where that holds a secret."""
+        try:
+            text = bytes.fromhex(str(value["hex"])).decode("utf-8", "replace")
+        except ValueError:
+            return {"hex": self._walk(value["hex"])}
+        cleaned = self.clean(text)
+        return value if cleaned == text else cleaned
 
     def _list(self, values: list[Json]) -> list[Json]:
         """Texts one by one, and what only two words in a row say, as ``--password`` and the next word."""
@@ -246,6 +264,14 @@ def _inside_key(values: list[Json]) -> list[int]:
         elif _KEY_BEGINS.search(text) and not _KEY_ENDS.search(text):
             begun = position
     return found
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _names_secret(word: str) -> bool:
