@@ -30,6 +30,9 @@ ROUNDS = 12
 class Nothing:
     """Scrubs nothing: scrubbing is reported apart."""
 
+    def suspects(self, encoded):
+        return False
+
     def scrub(self, body):
         return body
 
@@ -190,7 +193,7 @@ def bench_cpu() -> None:
         digest.hexdigest()
         range_.add(digest.digest())
 
-    scrubber = SecretScrubber(b"k" * 32)
+    scrubber, encoded = SecretScrubber(b"k" * 32), canonical.encode(one.body)
     hashing = best(lambda: hashlib.sha256(line).digest(), 20_000)
     print(f"record of {len(line)} bytes, one SHA-256 of it: {hashing * 1e6:.2f} us")
     print(f"canonical form + chain + tree + framing        {best(whole, 20_000) / hashing:6.2f} x goal <= 8")
@@ -198,7 +201,7 @@ def bench_cpu() -> None:
         f"  canonical form alone                         {best(lambda: canonical.encode(one.body), 20_000) / hashing:6.2f} x"
     )
     print(
-        f"  scrubbing, apart                             {best(lambda: scrubber.scrub(one.body), 2_000) / hashing:6.2f} x"
+        f"  scrubbing, apart                             {best(lambda: scrubber.suspects(encoded), 2_000) / hashing:6.2f} x"
     )
 
 

@@ -250,8 +250,10 @@ class Ledger:
             raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2255")
         body, apart = contents_apart(entry.body) if entry.kind is _INTENT else (entry.body, {})
         secrets = self._secrets or self._default_secrets()
-        body = secrets.scrub(body)
         encoded = canonical.encode(body if body.__class__ is dict else dict(body))
+        if secrets.suspects(encoded):
+            body = secrets.scrub(body)
+            encoded = canonical.encode(dict(body))
         if len(encoded) > BODY_LIMIT:
             body, longer = fit(body)
             encoded = canonical.encode(dict(body))

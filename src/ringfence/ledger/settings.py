@@ -12,6 +12,10 @@ from ringfence.model.ids import Micros, Sha256
 class Scrubber(Protocol):
     """Replaces secrets before anything is written."""
 
+    def suspects(self, encoded: bytes) -> bool:
+        """Whether a body, given its canonical bytes, may hold something to replace."""
+        ...
+
     def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
         """The body with every secret replaced."""
         ...
