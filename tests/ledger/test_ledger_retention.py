@@ -118,7 +118,7 @@ def test_a_cut_beginning_is_a_gap_unless_a_purge_says_so(aged):
 
 @pytest.mark.parametrize(
     "covers",
-    [{"mission": "m-1"}, {"subject": "m-1"}, {"since": START + 60 * DAY, "until": START + 61 * DAY}],
+    [{"mission": "m-1"}, {"subject": "m-1"}, {"since": START + 49 * DAY, "until": START + 51 * DAY}],
     ids=["mission", "subject", "range"],
 )
 def test_a_hold_blocks_purge_and_erasure_and_is_not_lifted_by_one_person(aged, covers):
@@ -136,6 +136,30 @@ def test_a_hold_blocks_purge_and_erasure_and_is_not_lifted_by_one_person(aged, c
         admin.perform(aged, "hold", {"action": "lift", "id": placed}, by=ME)
     assert alone.value.code == "hold-needs-two"
     assert [row["id"] for row in admin.perform(aged, "hold", {}, by=ME)["holds"]] == [placed]
+
+
+@pytest.mark.parametrize("covers", [{"mission": "m-x"}, {"since": START + 510 * DAY, "until": START + 512 * DAY}])
+def test_a_hold_keeps_the_personal_data_of_everyone_in_the_records_it_covers(aged, time_, covers):
+    for day, mission in ((505, "m-y"), (511, "m-x")):
+        for who in ("anna", "ben")[: 1 + (day == 505)]:
+            time_.now = START + day * DAY
+            entry = Entry(
+                kind=EntryKind.OBSERVED,
+                time=Micros(time_.now),
+                mission=MissionId(mission),
+                subject=who,
+                personal={"mail": f"Dear {who}"},
+            )
+            aged.append([entry])
+    placed = admin.perform(aged, "hold", {"action": "place", "because": "case 17", **covers}, by=ME)["id"]
+    with pytest.raises(LedgerError, match=placed):
+        admin.perform(aged, "erase", {"subject": "anna", "ground": "GDPR 17"}, by=ME)
+    assert admin.perform(aged, "erase", {"subject": "ben", "ground": "GDPR 17"}, by=ME)["erased"]
+
+
+def test_an_erasure_names_one_subject_or_one_mission(aged):
+    with pytest.raises(LedgerError, match="bad-erasure"):
+        admin.perform(aged, "erase", {"subject": "anna", "mission": "m-1", "ground": "GDPR 17"}, by=ME)
 
 
 def test_an_erasure_is_recorded_first_and_finished_after_a_crash(aged, monkeypatch):

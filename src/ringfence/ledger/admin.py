@@ -179,32 +179,30 @@ def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
 
     Raises LedgerError ``on-hold`` where a hold covers them, ``bad-erasure`` where the ground is missing.
     """
-    name = str(arguments.get("subject") or arguments.get("mission") or "")
+    named = [str(arguments[what]) for what in ("subject", "mission") if arguments.get(what)]
     ground = str(arguments.get("ground") or "")
-    if not name or not ground:
+    if len(named) != 1 or not ground:
         raise LedgerError(
             "bad-erasure",
-            "an erasure needs a subject or mission, and its legal ground",
+            "an erasure needs one subject or one mission, and its legal ground",
             remedy="ringfence ledger erase --mission M --ground 'GDPR 17(1)(b)'",
         )
-    subject = subject_id(name)
-    blocking = holds.blocking_erasure(
-        holds.active(ledger.directory), subject=subject, mission=str(arguments.get("mission") or "")
-    )
+    subject = subject_id(named[0])
+    records = [r.value for r in ledger.read() if b'"subject":"%s"' % subject.encode() in r.line]
+    blocking = holds.blocking_erasure(holds.active(ledger.directory), subject, records)
     if blocking is not None:
         raise LedgerError(
             "on-hold", f"hold {blocking.id} covers this: {blocking.because!a}", remedy="nothing was erased"
         )
-    places = [r.seq for r in ledger.read() if b'"subject":"%s"' % subject.encode() in r.line]
     body: Answer = {
         "subject": subject,
         "ground": ground,
-        "records": len(places),
-        "seqs": list(places[:1000]),
+        "records": len(records),
+        "seqs": [record["seq"] for record in records[:1000]],
         "by": who(by),
     }
     record_step(ledger, EntryKind.ERASED, body)
-    return {"subject": subject, "records": len(places), "erased": ledger.keeper.erase(subject)}
+    return {"subject": subject, "records": len(records), "erased": ledger.keeper.erase(subject)}
 
 
 def finish_erasures(ledger: Ledger) -> Answer:

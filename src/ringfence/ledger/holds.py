@@ -1,6 +1,6 @@
 """Legal holds, read from the log's own entries: what must not be purged or erased. Pure but for reading records."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringfence.ledger import scan
@@ -65,11 +65,10 @@ def _hold(seq: int, body: Mapping[str, Json]) -> Hold:
     )
 
 
-def blocking_erasure(holds: Iterable[Hold], *, subject: str, mission: str) -> Hold | None:
-    """The hold that forbids to erase a subject, or None. A time range holds every subject."""
+def blocking_erasure(holds: Iterable[Hold], subject: str, records: Sequence[Mapping[str, Json]]) -> Hold | None:
+    """The hold that forbids to erase a subject, or None: one on its name, or one that covers any of its ``records``."""
     for hold in holds:
-        if hold.until or (hold.subject and hold.subject == subject):
-            return hold
-        if hold.mission and (hold.mission == mission or subject_id(hold.mission) == subject):
+        named = subject in {hold.subject, subject_id(hold.mission) if hold.mission else ""}
+        if named or any(hold.covers(record) for record in records):
             return hold
     return None
