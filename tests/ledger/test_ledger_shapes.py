@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from ringfence.ledger import canonical
+from ringfence.ledger import canonical, walk
 from ringfence.ledger.shapes import MOST_SHAPES, PATIENCE, Shapes, plain
+from ringfence.ledger.verdict import Fault
 
 VALUE = {
     "body": {
@@ -78,7 +79,7 @@ def test_other_values_in_the_same_members_are_recognised(value):
         (b'"limit":-5', b'"limit":-9007199254740993'),
         (b'"git"', b'"g\\u0069t"'),
         (b'"git"', b'"g\tt"'),
-        (b'"git"', b'"g\xc3\xa9t"'),
+        (b'"git"', b'"g\xc3t"'),
         (b'"git"', b'"g\xfft"'),
         (b'"git"', b'"g\nt"'),
         (b'"git","add"', b'"git",,"add"'),
@@ -276,16 +277,31 @@ def test_shapes_that_seldom_match_are_left_alone_and_tried_again_later():
 def test_escapes_and_other_alphabets_are_recognised_only_in_their_one_writing():
     shapes = Shapes(any_text=True)
     shapes.learn([VALUE])
-    for argument in ('say "é" \\ ', "a\nb\tc\rd\be\ff", "日本 🙂 \x7f", ""):
+    for argument in ('say "é" \\ ', "a\nb\tc\rd\be\ff", "\x1b[31m\x00\x07\x0b\x0e\x1f", "日本 🙂 \x7f", ""):
         assert not shapes.unknown([(0, line_of(changed(argv=[argument])))])
     line = line_of(VALUE)
-    for other in (b"\\u0067it", b"g\\/t", b"\\git", b"g\x1ft", b"g\nt", b'g"t', b"git\\"):
+    for other in (
+        b"\\u0067it",
+        b"\\u001Bg",
+        b"\\u0008",
+        b"\\u000a",
+        b"\\u0020",
+        b"\\u007f",
+        b"\\u1b",
+        b"\\u0b00",
+        b"g\\/t",
+        b"\\git",
+        b"g\x1ft",
+        b"g\nt",
+        b'g"t',
+        b"git\\",
+    ):
         assert shapes.unknown([(0, line.replace(b'"git"', b'"%s"' % other))])
 
 
 def test_random_damage_of_other_text_leaves_recognised_only_what_is_canonical():
     chance = random.Random(6)
-    line = line_of(changed(argv=['"é"', "\\\\n\n", "\u20ac\t"]))
+    line = line_of(changed(argv=['"é"', "\\\\n\n", "\u20ac\t\x1b\x0f"]))
     recognised = 0
     for number in range(40_000):
         if number % 2000 == 0:
@@ -304,3 +320,16 @@ def test_random_damage_of_other_text_leaves_recognised_only_what_is_canonical():
                 recognised += 1
                 canonical.decode(bytes(damaged[:-1]))
     assert recognised > 1000
+
+
+def test_letters_of_other_alphabets_are_as_plain_as_ascii_and_what_is_no_unicode_is_not_recognised():
+    line = line_of(changed(argv=["é", "日本"]))
+    assert known(learned(VALUE), line)
+    line = line_of({**changed(argv=["日本"]), "prev": "ab", "v": 1})
+    with pytest.raises(Fault) as found:
+        strict([line] * 3 + [line.replace("日".encode(), b"\xff\xfe\xfd")])
+    assert "record 3" in found.value.place
+
+
+def strict(lines: list[bytes]) -> None:
+    walk._strict(lines, walk.Walked(), "segment", 0)

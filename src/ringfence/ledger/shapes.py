@@ -2,8 +2,8 @@
 
 Nearly all records of one kind have the same members in the same order, some of them not always, and other values. The
 shape of a kind is a regular expression made from records that were decoded and encoded again; what it matches is
-canonical too, because names, their order and punctuation are literal, and a value is text with the short escapes at
-most or an integer of at most 16 digits. It matches in a fraction of the time of decoding. What no shape matches proves
+canonical too, because names, their order and punctuation are literal, and a value is text whose every escape is the only
+way to write its character, or an integer of at most 16 digits. It matches in a fraction of the time of decoding. What no shape matches proves
 nothing: the caller decodes it.
 """
 
@@ -18,14 +18,14 @@ LONGEST_SHAPE = 8192
 """Bytes of the expression; a longer one is not learned, since compiling it would cost more than it saves."""
 PATIENCE = 4096
 """Records that must have been seen for each shape learned beyond the first few: logs without shapes stay cheap."""
-_PLAIN = bytes(code for code in range(0x20, 0x80) if code != 0x5C)
+_PLAIN = bytes(code for code in range(0x20, 0x100) if code != 0x5C)
 _DEEPEST, _SHORT = 16, 200
 # Repeated characters are possessive, and whatever else may be left out or repeated shows by its first byte whether it is
 # there: so going back finds nothing else at once, whatever a hostile record holds. Groups are not possessive, since Python
 # before 3.11.5 takes such a group for matched although it failed half way (https://github.com/python/cpython/issues/106052).
 _TEXT = rb'"[^"]*+"'
-_ANY_TEXT = rb'"[ !#-[\]-\xff]*+(?:\\["\\bfnrt][ !#-[\]-\xff]*+)*"'
-"""Text of a line that is valid UTF-8: each of these escapes is the only way to write its character."""
+_ANY_TEXT = rb'"[ !#-[\]-\xff]*+(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[ !#-[\]-\xff]*+)*"'
+"""Text with escapes: each of these is the only way to write its character."""
 _NUMBER = rb"(?:0|-?[1-9][0-9]{0,14}+|[1-8][0-9]{15})"
 _WORD = b"(?:true|false|null)"
 
@@ -37,11 +37,21 @@ class _Unlike(Exception):
 
 
 def plain(lines: Sequence[bytes], text: bytes) -> bool:
-    """Whether ``text``, which is ``lines`` joined, is ASCII without backslashes and without control characters.
+    """Whether ``text``, which is ``lines`` joined, is UTF-8 without backslashes and without control characters.
 
     A line feed ends every line and stands nowhere else, so nothing but their count may be left.
     """
-    return len(text.translate(None, _PLAIN)) == len(lines)
+    return len(text.translate(None, _PLAIN)) == len(lines) and is_text(text)
+
+
+def is_text(text: bytes) -> bool:
+    """Whether it is UTF-8."""
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 class Shapes:
@@ -55,7 +65,7 @@ class Shapes:
         self._seen = self._missed = self._learned = 0
 
     def unknown(self, numbered: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """The lines, with their numbers, that no shape matches. The lines must be ``plain``, or valid UTF-8."""
+        """The lines, with their numbers, that no shape matches. The lines must be valid UTF-8, and ``plain`` or ``any_text``."""
         self._seen += len(numbered)
         if self._missed * 4 > self._seen > PATIENCE:  # trying costs more than it saves; tried again when this has sunk
             return list(numbered)

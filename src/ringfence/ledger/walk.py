@@ -13,7 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from ringfence.ledger import canonical, diagnose, envelope, frame, scan
-from ringfence.ledger.shapes import Shapes, plain
+from ringfence.ledger.shapes import Shapes, is_text, plain
 from ringfence.ledger.tree import Range
 from ringfence.ledger.verdict import Fault, Verdict
 from ringfence.model.entry import EntryKind, Json
@@ -190,18 +190,10 @@ def _keyed(line: bytes, path: str, seq: int) -> dict[str, Json]:
 def _strict(lines: list[bytes], walked: Walked, path: str, first: int) -> None:
     """Refuse records that are not the canonical form of what they say: duplicate keys, spaces, floats, other members."""
     text = b"".join(lines)
-    shapes = walked.shapes if plain(lines, text) else walked.any_text if _is_text(text) else Shapes()
+    shapes = walked.shapes if plain(lines, text) else walked.any_text if is_text(text) else Shapes()
     left = shapes.unknown(list(enumerate(lines, first)))
     if left:
         shapes.learn(_canonical(left, path))
-
-
-def _is_text(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _canonical(numbered: Sequence[tuple[int, bytes]], path: str) -> list[Json]:
