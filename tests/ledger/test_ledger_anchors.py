@@ -340,7 +340,9 @@ def test_a_time_stamp_anchors_and_a_token_for_something_else_does_not(make_ledge
         with pytest.raises(LedgerError) as refused:
             admin.perform(ledger, "anchor", {}, by=ME)
         assert refused.value.code == "anchor-unreadable"
-    (token,) = Path(directory, "anchors", "timestamps").glob("*.tsr")
+    another = anchors.parse_anchor(f"rfc3161:{url}/other#/another/ca.pem", directory)
+    assert another.heads() == {}, "the tokens of one authority say nothing of another's"
+    (token,) = Path(directory, "anchors", "timestamps").glob("*/*.tsr")
     content = bytearray(token.read_bytes())
     content[-5] ^= 1
     token.write_bytes(content)

@@ -198,15 +198,18 @@ def test_a_clock_that_runs_ahead_does_not_make_records_old(tmp_path, time_):
         assert admin.perform(ledger, "purge", {"dry_run": True}, by=ME)["records"] == 0
 
 
-def test_a_purge_waits_for_the_anchor(aged, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    admin.perform(aged, "anchor", {"add": [f"copy:{tmp_path}/elsewhere"]}, by=ME)
-    Path(aged.directory, "anchor-receipts.json").unlink()
-    with pytest.raises(LedgerError) as refused:
-        admin.perform(aged, "purge", {}, by=ME)
-    assert refused.value.code == "purge-not-anchored"
-    with pytest.raises(LedgerError, match="purge-not-anchored"):
-        admin.perform(aged, "purge", {"dry_run": True}, by=ME)
+def test_a_purge_waits_for_what_the_anchor_itself_remembers(aged, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    admin.perform(aged, "anchor", {"add": [f"copy:{elsewhere}"]}, by=ME)
+    elsewhere.rename(tmp_path / "gone")
+    for dry_run in (False, True):
+        with pytest.raises(LedgerError, match="anchor-unreadable"):
+            admin.perform(aged, "purge", {"dry_run": dry_run}, by=ME)
+    elsewhere.mkdir()  # its memory is lost; our own note still says that it was told everything
+    for dry_run in (False, True):
+        with pytest.raises(LedgerError, match="purge-not-anchored"):
+            admin.perform(aged, "purge", {"dry_run": dry_run}, by=ME)
     admin.perform(aged, "anchor", {}, by=ME)
     assert admin.perform(aged, "purge", {}, by=ME)["records"] > 0
 

@@ -75,7 +75,7 @@ def test_nonsense_beside_the_log_is_an_error_or_nothing(ledger, name, text):
     read(name, ledger)
 
 
-@pytest.mark.parametrize("size", [1e999, -1, 10**30])
+@pytest.mark.parametrize("size", [1e999, -1, 10**30, 4])
 def test_a_receipt_that_no_log_can_have_counts_as_none(ledger, size):
     (name,) = anchors.names(ledger)
     with open(f"{ledger}/anchor-receipts.json", "w", encoding="utf-8") as stream:

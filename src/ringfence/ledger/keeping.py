@@ -43,7 +43,8 @@ def purge(ledger: Ledger, arguments: Arguments, by: Person, organisation: Organi
     """Remove segments older than the compliance class, from the beginning, up to the first that a hold keeps.
 
     ``dry_run`` only tells. Raises LedgerError ``retention-unknown`` where the organisation's policy cannot be used,
-    ``purge-not-anchored`` where an anchor has not seen what would go; a dry run does so as well.
+    ``purge-not-anchored`` where an anchor does not remember what would go, ``anchor-unreadable`` where it cannot be asked;
+    a dry run does so as well.
     """
     dry_run, held = bool(arguments.get("dry_run")), ""
 
@@ -64,11 +65,15 @@ def purge(ledger: Ledger, arguments: Arguments, by: Person, organisation: Organi
     if not going:
         return answer
     before = going[-1].following.first
-    for status in anchors.lag(ledger.directory, size=ledger.head.size, now=ledger.now):
-        if status.size < before:
+    for anchor in anchors.configured(
+        ledger.directory
+    ):  # what we noted that it was told could be wrong, or its memory lost
+        head = anchor.heads().get(ledger.head.log)
+        seen = 0 if head is None else head.size
+        if seen < before:
             raise LedgerError(
                 "purge-not-anchored",
-                f"{status.name} has seen {status.size} records, {before} would be removed",
+                f"{anchor.name} has seen {seen} records, {before} would be removed",
                 remedy="run `ringfence ledger anchor` first",
             )
     if dry_run:

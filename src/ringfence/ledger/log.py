@@ -199,8 +199,11 @@ class Ledger:
         return self._checkpointer.epochs.known
 
     def checkpoint(self) -> note.Checkpoint:
-        """Sign the head as it is now and store the checkpoint durably."""
-        return self._checkpointer.write()
+        """Sign the head as it is now and store the checkpoint durably. Raises LedgerError."""
+        try:
+            return self._checkpointer.write()
+        except OSError as error:
+            raise unwritable(error, f"{self.directory}/checkpoint") from error
 
     def rotate_key(self) -> int:
         """Change to a new signing key and destroy the old one; returns the new epoch. Raises LedgerError."""
@@ -224,7 +227,10 @@ class Ledger:
             return turn.epoch.epoch
 
     def close(self) -> None:
-        """Write a last checkpoint, let go of files and lock. Safe to call twice."""
+        """Write a last checkpoint, let go of files and lock. Safe to call twice.
+
+        Raises LedgerError where the checkpoint could not be written; files and lock are let go of all the same.
+        """
         with self._closing:
             if self._lock < 0:
                 return
@@ -233,6 +239,8 @@ class Ledger:
                 # A group that is being written now is finished first; what waits behind is refused.
                 with self._sequencer.alone():
                     self._checkpointer.stop()
+            except OSError as error:
+                raise unwritable(error, f"{self.directory}/checkpoint") from error
             finally:
                 self._sequencer.stop()
                 self._segment.close()

@@ -4,6 +4,7 @@ A growing file pays for a change of its size at each flush; overwriting zeros th
 cannot run out of space half way.
 """
 
+import contextlib
 import errno
 import os
 
@@ -29,11 +30,16 @@ def replace(path: str, data: bytes, mode: int = 0o600) -> None:
     temporary = f"{path}.new"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
-        write_all(fd, data, 0)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.rename(temporary, path)
+        try:
+            write_all(fd, data, 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # on a full disk the room that it took is wanted
+        raise
     sync_directory(os.path.dirname(path))
 
 
@@ -68,6 +74,8 @@ class Segment:
             os.rename(temporary, path)
         except BaseException:
             os.close(fd)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
             raise
         try:
             sync_directory(folder)
