@@ -1,7 +1,10 @@
 """``ringfence ledger`` on a folder, without a supervisor."""
 
+import contextlib
 import json
+import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -221,6 +224,39 @@ def test_a_permission_that_cannot_be_decided_again_is_never_a_pass(state, capsys
         assert ringfence(state, "erase", "--mission", "m-9", "--ground", "GDPR 17(1)(b)") == 0
         assert ringfence(state, "anchor") == 0
         assert ringfence(state, "verify", "--replay") == 0
+
+
+def test_a_relative_path_is_one_below_where_one_is(state, tmp_path, monkeypatch, capsys):
+    paths = [{"asked": "a", "real": str(tmp_path / "repository" / "src" / "a"), "kind": "file"}]
+    with Ledger.open(str(state / "state" / "ledger")) as ledger:
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=now(), body={"facts": {"paths": paths}})])
+    monkeypatch.chdir(tmp_path / "repository")
+    for written in ("src", "./src/a", str(tmp_path / "repository" / "src")):
+        assert ringfence(state, "show", "--json", "--path", written) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1, written
+    assert ringfence(state, "show", "--json", "--path", "other") == 0
+    assert not capsys.readouterr().out
+
+
+def test_a_head_may_come_through_a_pipe(state, capsys):
+    head = (state / "state" / "ledger" / "checkpoint").read_bytes()
+    reading, writing = os.pipe()
+    os.write(writing, head)
+    os.close(writing)
+    assert ringfence(state, "verify", "--checkpoint", f"/dev/fd/{reading}") == 0
+    os.close(reading)
+    assert capsys.readouterr().out.startswith("OK")
+
+
+def test_an_index_that_came_with_a_copy_hides_nothing(state, tmp_path, capsys):
+    assert ringfence(state, "show", "--tier", "deny", "--json") == 0
+    copy = tmp_path / "copy"
+    shutil.copytree(state / "state" / "ledger", copy)
+    with contextlib.closing(sqlite3.connect(copy / "index.sqlite")) as database, database:
+        database.execute("UPDATE records SET tier = 'allow'")
+    capsys.readouterr()
+    assert ringfence(state, "show", "--tier", "deny", "--json", "--ledger", str(copy)) == 0
+    assert json.loads(capsys.readouterr().out)["call"] == "c-2"
 
 
 def test_export_proof_hold_and_index(state, capsys, tmp_path):

@@ -77,6 +77,18 @@ def test_what_is_no_file_of_the_log_is_never_carried_into_an_export(filled, tmp_
     assert not [p for p in (tmp_path / "out").rglob("*") if p.is_file() and b"somebody" in p.read_bytes()]
 
 
+def test_what_the_read_me_tells_to_type_runs_nothing_but_the_verifier(filled, tmp_path):
+    out = tmp_path / "out"
+    export.bundle(filled.directory, str(out))
+    (tmp_path / "head").write_bytes((out / "checkpoint").read_bytes())
+    for name in ("argparse", "json", "re", "sitecustomize"):
+        (out / f"{name}.py").write_text("print('OK says somebody else')\nraise SystemExit(0)\n")
+    (line,) = [line.strip() for line in (out / "README.txt").read_text().splitlines() if line.startswith("    ")]
+    words = [sys.executable, *line.replace("CHECKPOINT", str(tmp_path / "head")).split()[1:]]
+    done = subprocess.run(words, cwd=out, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.startswith("OK records 0 to"), done.stdout
+
+
 def test_a_bundle_verifies_itself_elsewhere_and_finds_a_changed_byte(filled, tmp_path):
     head = filled.checkpoint()
     out = tmp_path / "elsewhere" / "bundle"

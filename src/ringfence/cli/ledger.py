@@ -161,7 +161,7 @@ def _verify(args: argparse.Namespace, paths: Paths, directory: str) -> int:
     asked = [*anchors.configured(directory), *(anchors.parse_anchor(text, directory) for text in args.anchor)]
     found = verify(
         directory,
-        anchors=[*asked, *(anchors.FileAnchor(path=os.path.realpath(path)) for path in args.checkpoint)],
+        anchors=[*asked, *(anchors.FileAnchor(path=os.path.abspath(path)) for path in args.checkpoint)],
         now=_now(),
         max_age=Micros(int(args.max_age * 1_000_000)),
         depth=args.depth,
@@ -277,7 +277,7 @@ def _export(args: argparse.Namespace, directory: str) -> int:
         print(
             json.dumps(done)
             if args.json
-            else f"{done['records']} records in {escape(args.out)}; check with: python3 verify.py ."
+            else f"{done['records']} records in {escape(args.out)}; check with: python3 -I {escape(args.out)}/verify.py {escape(args.out)}"
         )
         return CLEAN
     rows = export.rows(directory, args.format, mission=args.mission or "")

@@ -3,6 +3,7 @@
 import argparse
 import datetime as dt
 import json
+import os
 import re
 import sys
 import time
@@ -32,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tier", choices=("allow", "ask", "deny"))
     parser.add_argument("--rule")
     parser.add_argument("--program")
-    parser.add_argument("--path", help="a file, or a folder and all below it")
+    parser.add_argument("--path", help="a file, or a folder and all below it; a relative one is below where you are")
     parser.add_argument("--host")
     parser.add_argument("--tool", help="SERVER/TOOL")
     parser.add_argument("--agent")
@@ -75,7 +76,7 @@ def show(args: argparse.Namespace, directory: str) -> int:
         tier=args.tier or "",
         rule=args.rule or "",
         program=args.program or "",
-        path=args.path or "",
+        path=os.path.abspath(args.path) if args.path else "",  # records hold whole paths
         host=args.host or "",
         tool=args.tool or "",
         agent=args.agent or "",
@@ -86,7 +87,7 @@ def show(args: argparse.Namespace, directory: str) -> int:
         before=-1 if args.before is None else args.before,
     )
     require(directory)
-    with _index(directory) as index:
+    with _index(directory, trusted=not args.ledger) as index:
         last = index.catch_up() - 1
         page = index.search(query, limit=args.limit)
         _print(index.read(tuple(reversed(page.seqs))), as_json=args.json)
@@ -110,10 +111,15 @@ def require(directory: str) -> None:
         )
 
 
-def _index(directory: str) -> "Index":
-    """The index, with all that the log has; in memory where its file cannot be written (a copy to read, a full disk)."""
+def _index(directory: str, *, trusted: bool) -> "Index":
+    """The index, with all that the log has; in memory where its file cannot be written (a full disk).
+
+    Also in memory for a folder that came from elsewhere: an index that lies there could hide what the log holds.
+    """
     from ringfence.ledger.index import Index
 
+    if not trusted:
+        return _caught_up(Index(directory, path=":memory:"))
     try:
         return _caught_up(Index(directory))
     except OSError:

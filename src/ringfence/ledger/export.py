@@ -16,12 +16,13 @@ README = """This folder is a ringfence audit ledger, exported.
 
 Check it without ringfence, with Python 3.11 or newer and nothing else:
 
-    python3 verify.py . --strict --anchor CHECKPOINT
+    python3 -I verify.py . --strict --anchor CHECKPOINT
 
 CHECKPOINT is a head of this log that was kept outside of the machine that made it: ask whoever keeps the anchor for it.
 Without one the verdict is NO_ANCHOR: nothing inside this folder can show that its end was not cut off.
 `anchors/` holds the heads that the exporting machine fetched from its anchors; take them from the anchor yourself.
-verify.py is short: read it, or write your own from the format document (docs/ledger-format.md of ringfence).
+-I keeps Python from running any other file that lies here. verify.py came with this folder: read it (one file), take the same
+file from ringfence itself, or write your own from the format document (docs/ledger-format.md of ringfence).
 """
 
 

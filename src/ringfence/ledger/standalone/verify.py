@@ -1,6 +1,6 @@
 """Verify a ringfence ledger with nothing but Python's standard library (3.11 or newer). Written from docs/ledger-format.md.
 
-    python3 verify.py LEDGER [--anchor CHECKPOINT]... [--strict] [--max-age SECONDS] [--now MICROSECONDS]
+    python3 -I verify.py LEDGER [--anchor CHECKPOINT]... [--strict] [--max-age SECONDS] [--now MICROSECONDS]
 
 LEDGER is a ledger folder or an unpacked export. Each --anchor is a file with a checkpoint that was kept elsewhere:
 without one, the end of the log could have been cut off unseen, and the verdict is NO_ANCHOR. Prints one line: the
