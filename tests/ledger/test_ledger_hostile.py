@@ -662,3 +662,12 @@ def test_a_folder_that_may_not_be_searched_is_no_verdict(bench, monkeypatch, cap
                 standalone.main([str(bench.at)])
         assert ended.value.code == 2
         assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_record_dated_in_the_future_is_not_new_for_ever(bench):
+    file = bench.files[-1]
+    last, size = bench.lines()[-1], bench.heads[-1].size + 1
+    prev = frame.record_hash(last)
+    line = frame.complete(b'{"body":{},"kind":"box.observed"', prev, len(bench.lines()), 4_000_000_000_000_000)
+    file.write_bytes(file.read_bytes().rstrip(b"\0") + line + frame.commit_line(size, frame.record_hash(line)))
+    assert verdicts(None, bench.at, bench.heads[-1]) == {"STALE_ANCHOR"}

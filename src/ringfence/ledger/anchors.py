@@ -199,7 +199,7 @@ def lag(directory: str, *, size: int, now: Micros) -> list[AnchorStatus]:
 
 
 def status(directory: str, name: str, covered: int, *, size: int, now: Micros) -> AnchorStatus:
-    """How far behind an anchor is that covers ``covered`` of ``size`` records.
+    """How far behind an anchor is that covers ``covered`` of ``size`` records. A time to come counts as one as long ago.
 
     Records about anchors do not count: each anchoring writes one after it.
     """
@@ -208,7 +208,7 @@ def status(directory: str, name: str, covered: int, *, size: int, now: Micros) -
         if record.seq >= size:
             break
         if record.value.get("kind") != EntryKind.ANCHORED.value:
-            waiting = max(1, now - int(str(record.value["time"])))
+            waiting = max(1, abs(now - int(str(record.value["time"]))))
             break
     return AnchorStatus(name=name, size=covered, lag_records=size - covered if waiting else 0, lag_us=waiting)
 
