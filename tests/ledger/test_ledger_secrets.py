@@ -10,6 +10,7 @@ import pytest
 
 from ringfence.ledger import apart, record
 from ringfence.ledger.export_rows import is_violation
+from ringfence.ledger.index import describe
 from ringfence.ledger.personal import PersonalStore, subject_id
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.model.entry import EntryKind
@@ -209,6 +210,49 @@ def test_long_texts_go_apart_and_come_back(make_ledger, make_entry):
         assert len(record.facts_from_record(stored, load).paths) == 3000
         with pytest.raises(record.NotReplayable):
             record.call_from_record(stored)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [f"src/some/folder/of/this/project/file_{n}.py" for n in range(3000)],
+        ["y" * 3000] * 60,
+        ["y" * 1000 + str(n) for n in range(200)],
+        ["é" * 300] * 64 + ["z" * 200] * 230,
+        ["x"] * 20_000,
+    ],
+    ids=["files", "few long", "many long", "both", "tiny"],
+)
+def test_a_call_of_however_many_words_is_recorded_and_comes_back(make_ledger, make_entry, words):
+    argv = ["git", "add", *words]
+    facts = {"cwd": "/r", "home": "/h", "root": "/r", "paths": [{"asked": w, "real": w, "kind": "file"} for w in words]}
+    body = {"request": {"kind": "argv", "argv": argv}, "cwd": "/r", "facts": facts, "decision": {"tier": "allow"}}
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, body={**body, "context": {}})])
+        stored = list(ledger.read())[-1].value
+        load = lambda name: ledger.keeper.load(stored["personal"][name])  # noqa: E731 - one use
+        assert record.call_from_record(stored, load).request.argv == tuple(argv)
+        assert len(record.facts_from_record(stored, load).paths) == len(words)
+        with pytest.raises(record.NotReplayable):
+            record.call_from_record(stored)
+    assert stored["body"]["request"]["argv"][:2] == ["git", "add"]
+
+
+def test_of_too_many_reasons_the_strictest_stay(make_ledger, make_entry):
+    reasons = [{"rule": f"r{n}", "tier": "ask", "matched": "x" * 200} for n in range(400)]
+    reasons.append({"rule": "last", "tier": "deny", "matched": "x"})
+    body = {"request": {"kind": "shell", "line": "rm x"}, "decision": {"tier": "deny", "reasons": reasons}}
+    with make_ledger() as ledger:
+        ledger.append([make_entry(1, body=body)])
+        stored = list(ledger.read())[-1].value
+        rest = json.loads(ledger.keeper.load(stored["personal"]["decision.reasons"]))
+    *front, mark = stored["body"]["decision"]["reasons"]
+    assert front[0]["rule"] == "last"
+    assert mark == {"kept": "decision.reasons"}
+    assert len(front) + len(rest) == len(reasons)
+    assert is_violation(stored["body"])
+    assert ("rule", "last") in describe(stored).terms
+    assert ("rule", "None") not in describe(stored).terms
 
 
 def test_what_fits_is_left_alone():

@@ -142,7 +142,7 @@ def _run(args: argparse.Namespace, paths: Paths) -> int:
     if args.verb == "verify":
         return _verify(args, paths, directory)
     reading: dict[str, Callable[[], int]] = {
-        "show": lambda: ledger_show.show(args, directory),
+        "show": lambda: ledger_show.show(args, directory, trusted=not args.ledger),
         "export": lambda: _export(args, directory),
         "proof": lambda: _proof(args, directory),
         "lag": lambda: _lag(args, directory),

@@ -65,8 +65,8 @@ def instant(text: str) -> int:
     return int(moment.timestamp() * 1_000_000)
 
 
-def show(args: argparse.Namespace, directory: str) -> int:
-    """List what the filters find, newest last; with ``--follow`` go on."""
+def show(args: argparse.Namespace, directory: str, *, trusted: bool = True) -> int:
+    """List what the filters find, newest last; with ``--follow`` go on. ``trusted``: the folder is our own."""
     from ringfence.ledger.index import Query
 
     query = Query(
@@ -87,7 +87,7 @@ def show(args: argparse.Namespace, directory: str) -> int:
         before=-1 if args.before is None else args.before,
     )
     require(directory)
-    with _index(directory, trusted=not args.ledger) as index:
+    with _index(directory, trusted=trusted) as index:
         last = index.catch_up() - 1
         page = index.search(query, limit=args.limit)
         _print(index.read(tuple(reversed(page.seqs))), as_json=args.json)
@@ -111,7 +111,7 @@ def require(directory: str) -> None:
         )
 
 
-def _index(directory: str, *, trusted: bool) -> "Index":
+def _index(directory: str, *, trusted: bool = True) -> "Index":
     """The index, with all that the log has; in memory where its file cannot be written (a full disk).
 
     Also in memory for a folder that came from elsewhere: an index that lies there could hide what the log holds.
@@ -185,7 +185,11 @@ def _says(fields: Mapping[str, Json]) -> str:
     decision = fields.get("decision")
     if isinstance(decision, dict):
         reasons = decision.get("reasons")
-        rules = [str(r.get("rule")) for r in reasons if isinstance(r, dict)] if isinstance(reasons, list) else []
+        rules = (
+            [str(r["rule"]) for r in reasons if isinstance(r, dict) and "rule" in r]
+            if isinstance(reasons, list)
+            else []
+        )
         return f"{str(decision.get('tier')).upper():<5} {_request(fields.get('request'))}  [{', '.join(dict.fromkeys(rules))}]"
     if "fault" in fields:
         return f"fault {fields['fault']}"

@@ -17,8 +17,12 @@ BODY_LIMIT = 60_000
 SHORT = 256
 WHOLE = ("facts", "gate", "observations", "context")
 """Parts that are moved as JSON text where no long text is left to move: a list only as far as it has to be."""
+LISTS = (("request", "argv"), ("decision", "reasons"))
+"""Lists inside a part of which the front stays, of reasons the strictest."""
 MARK = 64
 """More than the bytes of a mark."""
+COMMITMENT = 160
+"""The same of a commitment in the record's `personal` part, without its name."""
 
 
 def contents_apart(body: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[str, str]]:
@@ -55,21 +59,32 @@ def fit(body: Mapping[str, Json], limit: int = BODY_LIMIT) -> tuple[Mapping[str,
             continue
         value = copy[part]
         if isinstance(value, list):
-            size -= _shorten(copy, part, value, size - limit + MARK, moved)
+            size -= _shorten(copy, part, value, size - limit, moved)
         else:
             size -= _put(copy, (part,), _json(value), moved)
+    for part, field in LISTS:
+        inner = copy.get(part)
+        if size > limit and isinstance(inner, dict) and isinstance(items := inner.get(field), list):
+            ordered = sorted(items, key=_strictness) if field == "reasons" else items
+            size -= _shorten(inner, f"{part}.{field}", ordered, size - limit, moved)
     return copy, moved
 
 
-def _shorten(body: dict[str, Json], part: str, items: list[Json], much: int, moved: dict[str, str]) -> int:
+def _shorten(body: dict[str, Json], name: str, items: list[Json], much: int, moved: dict[str, str]) -> int:
     """Put a mark in the place of the last items, enough of them to save so much; returns about how many bytes that saves."""
-    kept, saved = len(items), 0
+    kept, saved = len(items), -MARK - COMMITMENT
     while kept and saved < much:
         kept -= 1
         saved += len(_json(items[kept]).encode()) + 1
-    moved[part] = _json(items[kept:])
-    body[part] = [*items[:kept], {"kept": part}]
-    return saved - MARK
+    moved[name] = _json(items[kept:])
+    body[name.rpartition(".")[2]] = [*items[:kept], {"kept": name}]
+    return saved
+
+
+def _strictness(item: Json) -> int:
+    tiers = ("deny", "ask", "allow")
+    tier = item.get("tier") if isinstance(item, dict) else None
+    return tiers.index(tier) if tier in tiers else len(tiers)
 
 
 def _json(value: Json) -> str:
@@ -77,14 +92,14 @@ def _json(value: Json) -> str:
 
 
 def _put(body: dict[str, Json], path: tuple[str | int, ...], text: str, moved: dict[str, str]) -> int:
-    """Put a mark in the place of a text; returns about how many bytes that saves."""
+    """Put a mark in the place of a text; returns about how many bytes of the record that saves."""
     name = ".".join(str(step) for step in path)[:128]
     target: Json = body
     for step in path[:-1]:
         target = target[step]  # type: ignore[index]  # the path was found by walking this very value
     target[path[-1]] = {"kept": name}  # type: ignore[index]  # the same
     moved[name] = text
-    return len(text.encode()) - len(name) - 16
+    return len(text.encode()) - 2 * len(name) - 16 - COMMITMENT
 
 
 def _texts(value: Json, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:

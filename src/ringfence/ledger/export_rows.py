@@ -41,7 +41,7 @@ def _part(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:
 
 def _rules(fields: Mapping[str, Json]) -> list[str]:
     reasons = _part(fields, "decision").get("reasons")
-    return [str(r.get("rule")) for r in reasons if isinstance(r, dict)] if isinstance(reasons, list) else []
+    return [str(r["rule"]) for r in reasons if isinstance(r, dict) and "rule" in r] if isinstance(reasons, list) else []
 
 
 def request_text(fields: Mapping[str, Json]) -> str:

@@ -417,7 +417,8 @@ def _terms(fields: Mapping[str, Json], answer: Mapping[str, Json]) -> Iterator[t
     if isinstance(fields.get("agent"), str) and fields["agent"]:
         yield "agent", str(fields["agent"])
     for reason in _rows(answer.get("reasons")):
-        yield "rule", str(reason.get("rule"))
+        if "rule" in reason:
+            yield "rule", str(reason["rule"])
     request = fields.get("request")
     if isinstance(request, dict):
         yield from _request_terms(request)

@@ -225,10 +225,21 @@ def _object(value: Json, name: str) -> Mapping[str, Json]:
     return value
 
 
+def _whole(items: list[Json], load: Loader | None, name: str) -> list[Json]:
+    """The items with those in the place of which the last one is a mark: that names the list, and no item of it."""
+    last = items[-1] if items else None
+    if not isinstance(last, dict) or last.keys() != {"kept"} or str(last["kept"]).rpartition(".")[2].isdigit():
+        return items
+    rest = _parsed(_text(last, load, name), name)
+    if not isinstance(rest, list):
+        raise Malformed(name)
+    return [*items[:-1], *rest]
+
+
 def _text(value: Json, load: Loader | None, name: str) -> object:
     """Undo ``text`` and the moving aside, at any depth."""
     if isinstance(value, list):
-        return [_text(item, load, name) for item in value]
+        return [_text(item, load, name) for item in _whole(value, load, name)]
     if not isinstance(value, dict):
         return value
     if value.keys() == {"hex"}:
