@@ -83,6 +83,8 @@ class Web(http.server.BaseHTTPRequestHandler):
             self._answer(302, b"", location=urllib.parse.parse_qs(url.query)["to"][0])
         elif url.path.startswith("/bytes/"):
             self._answer(200, bytes(int(url.path.rpartition("/")[2])))
+        elif url.path.startswith("/drip/"):
+            self._drip(int(url.path.rpartition("/")[2]))
         elif url.path.startswith("/git/"):
             self._git(url, body)
         elif url.path.endswith("/echo"):
@@ -125,6 +127,15 @@ class Web(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             with contextlib.suppress(OSError):
                 self.wfile.write(body)
+
+    def _drip(self, pieces: int) -> None:
+        """A long answer in small pieces, four a second."""
+        self.send_response(200)
+        self.send_header("content-length", str(pieces * 5))
+        self.end_headers()
+        for _ in range(pieces):
+            self.wfile.write(b"drip\n")
+            time.sleep(0.25)
 
     def _upgrade(self) -> None:
         self.send_response(101)

@@ -4,6 +4,7 @@ A connection that carries many requests is where a second Host (fronting) or a r
 slip through. The answers pass untouched; only where a change of protocol is awaited, the first status is read.
 """
 
+import contextlib
 import time
 
 from ringfence.egress import http1
@@ -67,7 +68,7 @@ async def send_body(session: Session, upstream: Stream, body: http1.Body, data: 
         await send(session, upstream, data[:count])
         if body.done:
             return data[count:]
-        data = await session.client.recv(65_536, time.monotonic() + session.services.idle)
+        data = await session.from_box(65_536)
         if not data:
             raise ConnectionAbortedError("a body cut short")
 
@@ -81,7 +82,7 @@ async def next_head(session: Session, data: bytes) -> tuple[http1.Head, bytes] |
             raise RefusedError("egress/bad-request", str(error), "http") from None
         if head is not None:
             return head, data
-        piece = await session.client.recv(16_384, time.monotonic() + session.services.idle)
+        piece = await session.from_box(16_384)
         if not piece:
             return None
         data += piece
@@ -93,7 +94,7 @@ async def _upgraded(session: Session, upstream: Stream, down: "Downstream", data
     if status != SWITCHING:
         raise RefusedError("egress/upgrade", "the server did not change the protocol on the first request", "http")
     await send(session, upstream, data)
-    while data := await session.client.recv(65_536, time.monotonic() + session.services.idle):
+    while data := await session.from_box(65_536):
         await send(session, upstream, data)
     upstream.end_writing()
 
@@ -130,7 +131,8 @@ class Downstream:
                 if self.watch:
                     self._count_tokens(data)
             await client.send_all(self.sieve.rest())
-            client.end_writing()
+            with contextlib.suppress(OSError):  # the box may be gone: it has all that it asked for
+                client.end_writing()
         except RefusedError as refusal:
             self.session.tell_refusal(refusal)
             word = "refused"

@@ -228,7 +228,7 @@ class Exchange:
         return RefusedError("egress/body-too-large", f"a request body above {self.inspector.body_cap} bytes", "http")
 
     async def _more(self) -> bytes:
-        piece = await self.session.client.recv(65_536, time.monotonic() + self.session.services.idle)
+        piece = await self.session.from_box(65_536)
         if not piece:
             raise ConnectionAbortedError("a body cut short")
         return piece
@@ -288,7 +288,7 @@ class Exchange:
         if status != SWITCHING:
             raise RefusedError("egress/upgrade", "the server did not change the protocol", "http")
         await self._send(data)
-        while piece := await self.session.client.recv(65_536, time.monotonic() + self.session.services.idle):
+        while piece := await self.session.from_box(65_536):
             await self._send(piece)
 
     async def _rest(self) -> str:

@@ -62,7 +62,7 @@ async def _outward(client: Stream, upstream: Stream, traffic: Traffic, check: Fi
             reset(upstream)
             return "refused"
         if first:
-            await upstream.send_all(first)
+            await upstream.send_all(first, time.monotonic() + idle)
             traffic.sent += len(first)
     return await _move(client, upstream, traffic, outward=True, idle=idle)
 
@@ -108,11 +108,13 @@ async def _move(source: Stream, sink: Stream, traffic: Traffic, *, outward: bool
                 at = 0
             if at < count:
                 # Others use the shared buffer while this task waits: keep the rest apart.
-                await sink.send_all(bytes(_view[at:count]))
+                await sink.send_all(bytes(_view[at:count]), None if idle is None else time.monotonic() + idle)
             turns += 1
             if turns == TURNS:
                 turns = 0
                 await source.loop.breathe()
+    except TimedOut:
+        return "idle"
     except OSError:
         reset(sink)
         reset(source)

@@ -285,6 +285,15 @@ class Session:
         else:
             reset(self.client)
 
+    async def from_box(self, count: int) -> bytes:
+        """Up to ``count`` bytes of the box. Raises TimedOut once neither side has said anything for the idle time."""
+        while True:
+            try:
+                return await self.client.recv(count, time.monotonic() + self.services.idle)
+            except TimedOut:
+                if time.monotonic() - self.traffic.moved >= self.services.idle:
+                    raise
+
     def tell_refusal(self, refusal: RefusedError) -> None:
         """Tell the supervisor of something refused by construction, before or after an ALLOW."""
         if self.id:
