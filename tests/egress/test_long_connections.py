@@ -1,6 +1,5 @@
 """Connections that live long, are quiet on one side, or of which one side stops reading."""
 
-
 import pytest
 
 from ringfence.model.tier import Tier

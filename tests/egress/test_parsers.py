@@ -210,18 +210,40 @@ def test_an_escaped_slash_has_two_readings():
 @pytest.mark.parametrize(
     ("first", "http"),
     [
-        (b"G", True),
-        (b"GET /", True),
-        (b"PRI * HTTP/2.0", True),
+        (b"G", None),
+        (b"GET /", None),
+        (b"GET / HTTP/1.1\r\n", True),
+        (b"GET /\r\n", True),
+        (b"GET http://example.org/\r\n", True),
+        (b"PRI * HTTP/2.0\r\n", True),
+        (b"BREW / HTTP/1.1\r\n", True),
+        (b"GET / " + b"x" * 40_000, True),
         (b"get /", False),
-        (b"SSH-2.0", False),
+        (b"SSH-2.0-x", False),
         (b"\x16", False),
-        (b"X", False),
-        (b"BREW /", True),
+        (b"X", None),
+        (b"X" * 40, False),
+        (b"EHLO client\r\n", False),
+        (b"USER anonymous\r\n", False),
+        (b"QUIT\r\n", False),
+        (b"NICK a\r\nUSER a 0 * :a\r\n", False),
+        (b"CONNECT {}\r\nPING\r\n", False),
+        (b"HEAD <1@example.org>\r\n", False),
     ],
 )
-def test_what_looks_like_http(first, http):
-    assert http1.looks_like_http(first) is http
+def test_what_begins_a_request(first, http):
+    assert http1.begins_request(first) is http
+
+
+@pytest.mark.parametrize("blank", [b"\r\n", b"\n", b"\r\n\r\n\n"])
+def test_a_request_behind_empty_lines_is_refused_however_it_is_cut(blank):
+    whole = blank + b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
+    for cut in range(1, len(blank) + 10):
+        assert classify(whole[:cut]) is None
+    with pytest.raises(RefusedError, match="empty lines"):
+        classify(whole)
+    with pytest.raises(RefusedError, match="empty lines"):
+        classify(blank * 40_000)
 
 
 HOST = canonical_host("example.org")

@@ -18,7 +18,8 @@ FIELD_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 TARGET = re.compile(r"[\x21-\x7e]{1,16384}")
 PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-VERBS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ", b"PROPFIND ")
+VERBS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH"})
+MAX_METHOD = 33
 BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 NEEDED = frozenset({"host", "content-length", "transfer-encoding", "authorization"})
 """Headers that `Connection` must not name: a proxy on the way would drop them and read another request."""
@@ -67,14 +68,20 @@ class Head:
         return ", ".join(value.strip().lower() for value in values) if values else None
 
 
-def looks_like_http(first: bytes) -> bool:
-    """Whether the bytes begin a request: an upper-case word and a space, or a beginning of one of the usual words."""
-    if first.startswith(PRIOR_KNOWLEDGE[: max(4, min(len(first), 14))]):
-        return True
-    word, space, _ = first[:33].partition(b" ")
-    if space:
-        return METHOD.fullmatch(word.decode("latin-1")) is not None
-    return any(verb.startswith(first) for verb in VERBS) if first else False
+def begins_request(first: bytes) -> bool | None:
+    """Whether the bytes begin a request; ``None`` while that cannot be told.
+
+    A text protocol with words of its own (``EHLO x``, ``USER x``) begins none: its first line does not speak of HTTP.
+    """
+    line, end, _ = first.partition(b"\n")
+    word, space, rest = line.partition(b" ")
+    if len(word) > MAX_METHOD or METHOD.fullmatch(word.decode("latin-1")) is None:
+        return False
+    if not space:
+        return False if end else None
+    if not end:
+        return None if len(line) <= MAX_HEAD else True
+    return b"HTTP/" in rest or (word in VERBS and rest.startswith((b"/", b"http")))
 
 
 def read_head(data: bytes) -> Head | None:

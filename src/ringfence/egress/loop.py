@@ -106,6 +106,22 @@ class Stream:
             raise ConnectionAbortedError("closed while waiting")
 
 
+async def first_to_speak(one: Stream, other: Stream, deadline: float) -> Stream:
+    """The one of two streams that has bytes, or its end, to be read; ``one`` where both have. Raises OSError or TimedOut."""
+    while True:
+        for stream in (one, other):
+            with contextlib.suppress(BlockingIOError):
+                stream.sock.recv(1, socket.MSG_PEEK)
+                return stream
+        one.reader = other.reader = one.loop.current
+        try:
+            await one.loop.pause(deadline)
+        finally:
+            one.reader = other.reader = None
+        if one.closed or other.closed:
+            raise ConnectionAbortedError("closed while waiting")
+
+
 class Answer:
     """A value that one task waits for and another part of the program delivers."""
 

@@ -36,7 +36,17 @@ def classify(data: bytes) -> Opening | None:
         except tls.BadHelloError as error:
             raise RefusedError("egress/bad-hello", str(error), "tls") from None
         return None if isinstance(hello, tls.Incomplete) else Opening(protocol="tls", data=data, hello=hello)
-    if http1.looks_like_http(data):
+    if data.startswith(b"SSH-"):
+        return Opening(protocol="ssh", data=data)
+    text = data.lstrip(b"\r\n")
+    begins = http1.begins_request(text) if text else None
+    if begins and text != data:
+        raise RefusedError("egress/bad-request", "a request after empty lines, which servers pass over", "http")
+    if begins is None and len(data) > http1.MAX_HEAD:
+        raise RefusedError("egress/bad-request", "empty lines without an end", "http")
+    if begins is None:
+        return None
+    if begins:
         if data.startswith(http1.PRIOR_KNOWLEDGE):
             raise RefusedError("egress/http2", "HTTP/2 in the clear cannot be checked")
         try:
@@ -44,8 +54,6 @@ def classify(data: bytes) -> Opening | None:
         except http1.BadRequestError as error:
             raise RefusedError("egress/bad-request", str(error), "http") from None
         return None if head is None else Opening(protocol="http", data=data, head=head)
-    if b"SSH-".startswith(data[:4]):
-        return Opening(protocol="ssh", data=data) if len(data) >= 4 else None
     return Opening(protocol="tcp", data=data)
 
 

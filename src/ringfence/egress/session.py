@@ -12,7 +12,7 @@ from ringfence.egress import http1
 from ringfence.egress.asking import Ask, Ended, Refused, Try, Verdict
 from ringfence.egress.dial import Dialer, DialFailure
 from ringfence.egress.link import Link
-from ringfence.egress.loop import Loop, Stream, TimedOut
+from ringfence.egress.loop import Loop, Stream, TimedOut, first_to_speak
 from ringfence.egress.opening import WEB_PORTS, Opening, RefusedError, check, classify
 from ringfence.egress.placeholders import no_placeholder
 from ringfence.egress.refuse import refusal_bytes
@@ -232,6 +232,8 @@ class Session:
         """Move the bytes of an allowed, dialled connection until it ends."""
         idle = self.services.idle
         try:
+            if not opening.data:
+                opening = await self._late_opening(upstream)
             if opening.head is not None:
                 self.end(await self.services.carry_http(self, upstream, opening))
                 return
@@ -240,8 +242,22 @@ class Session:
                 self.traffic.sent += len(opening.data)
             late = None if opening.data else self._late_check
             self.end(await relay(self.services.loop, self.client, upstream, self.traffic, idle=idle, check=late))
+        except TimedOut:
+            self.end("idle")
+            raise
         finally:
             upstream.close()
+
+    async def _late_opening(self, upstream: Stream) -> Opening:
+        """What a client says that was silent at first, judged like any other; nothing where the server speaks before it."""
+        speaker = await first_to_speak(self.client, upstream, time.monotonic() + self.services.idle)
+        if speaker is upstream:
+            return Opening(protocol="tcp")
+        opening = await self.opening()
+        self.check(opening)
+        if opening.head is not None:
+            await self.ask_request(opening.head)
+        return opening
 
     async def connect(self, protocol: str) -> Stream | None:
         """A stream to the decided host, or ``None`` after having told both sides why not."""
