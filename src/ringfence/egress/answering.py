@@ -7,6 +7,8 @@ import collections
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from ringfence.egress.asking import (
     Ask,
     Ended,
@@ -23,13 +25,13 @@ from ringfence.egress.asking import (
 )
 from ringfence.egress.credentials import Vault
 from ringfence.egress.record import ConnectionLog, Dropped, Summary, is_violation
-from ringfence.model.call import ToolCall
+from ringfence.model.call import NetworkAccess, ToolCall
 from ringfence.model.decision import Decision
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import Micros, MissionId
 from ringfence.model.tier import Tier
 
-CACHE_LIMIT, CACHE_MICROS = 4096, 1_000_000
+CACHE_LIMIT, CACHE_MICROS, CACHE_CHARACTERS = 4096, 1_000_000, 1024
 MAX_UNRECORDED = 1000
 REUSE_MILLIS = 1000
 WITHOUT_CHARACTERS = 290
@@ -220,7 +222,7 @@ class Answerer:
             return self._deny(message, refused)
         connection = message.id if message.whole else message.connection
         if message.whole or connection in self._open:
-            self._open[connection] = self._of_connection(connection, line), message.subject
+            self._open[connection] = self._of_connection(connection, line), _ends(message.subject)
         # The policy is pinned and deciding is pure: for a moment the same question has the same answer.
         reuse = REUSE_MILLIS if message.whole and line.tier is Tier.ALLOW and not line.flags else 0
         secret, without = self._secret(message)
@@ -240,7 +242,7 @@ class Answerer:
             self._close(line, message.subject, outcome="refused")
         elif message.connection in self._open:
             kept = self._of_connection(message.connection, line)
-            self._open[message.connection] = kept, message.subject
+            self._open[message.connection] = kept, _ends(message.subject)
         return Verdict(id=message.id, allow=False, rule=line.rule, because=line.because)
 
     def _of_connection(self, connection: int, line: ConnectionLog) -> ConnectionLog:
@@ -324,9 +326,10 @@ class Answerer:
             decision = self.decide(call)
         except Exception:  # noqa: BLE001 - a fault in deciding must deny this connection, not end the mission's egress
             return None
-        if len(self._cache) >= CACHE_LIMIT:
-            self._cache.clear()
-        self._cache[call] = (now, decision)
+        if _is_short(call):
+            if len(self._cache) >= CACHE_LIMIT:
+                self._cache.clear()
+            self._cache[call] = (now, decision)
         return decision
 
     def _learns(self, decision: Decision) -> bool:
@@ -409,6 +412,19 @@ class Answerer:
         except Exception:  # noqa: BLE001 - still not: the caller refuses
             return False
         return True
+
+
+def _is_short(call: ToolCall) -> bool:
+    """Whether a call is small enough to be remembered: thousands of bodies or long paths would fill the memory."""
+    request = call.request
+    if not isinstance(request, NetworkAccess) or request.body is not None:
+        return False
+    return len(request.path or "") + len(request.query or "") <= CACHE_CHARACTERS
+
+
+def _ends(subject: Try) -> Try:
+    """What an open connection's line still needs of its subject: who holds it. A body is not kept as long as that."""
+    return msgspec.structs.replace(subject, path="", query=None, body=None)
 
 
 def _flags(subject: Try, tier: Tier, rule: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from ringfence.egress.asking import (
 from ringfence.egress.loop import Answer, Loop, Stream, TimedOut
 
 MAX_QUEUE = 4096
-MAX_STANDING = 1024
+MAX_STANDING, STANDING_CHARACTERS = 1024, 1024
 MERGE_FROM = 4
 PACKET = 256 * 1024
 LAZY = 0.02  # seconds that the end of a connection may wait to be told
@@ -79,7 +79,7 @@ class Link:
             self.tell(Reused(id=question.id, subject=question.subject, rule=verdict.rule, because=verdict.because))
             return verdict
         verdict = await self.ask(question)
-        if verdict.reuse:
+        if verdict.reuse and len(plain.path) + len(plain.query or "") <= STANDING_CHARACTERS:
             if len(self.standing) >= MAX_STANDING:
                 self.standing.clear()
             self.standing[plain] = time.monotonic() + verdict.reuse / 1000, verdict
