@@ -277,6 +277,7 @@ def test_an_opening_on_a_web_port_must_be_of_the_web():
 def test_refusals_stay_on_their_lines_whatever_the_names_hold(host, because):
     head, _, body = page(host, 80, "rule\r\nSet-Cookie: x", because).partition(b"\r\n\r\n")
     assert len(head.split(b"\r\n")) == 7
+    assert head.startswith(b"HTTP/1.1 403 Refused by ringfence: ")
     assert body.count(b"\n") == 4
     assert all(byte in b"\n" or 32 <= byte < 127 for byte in body)
     assert plain(because).isprintable()
@@ -293,6 +294,13 @@ def test_every_protocol_is_refused_in_its_own_words():
     assert refusal_bytes("tls", "a", 443, "default", "b")[-1] == 49
     assert refusal_bytes("tls", "a", 443, "egress/not-resolved", "b")[-1] == 80
     assert refusal_bytes("tcp", "a", 1, "r", "b") == b""
+
+
+def test_what_is_allowed_and_was_not_reached_is_a_fault_of_the_network():
+    told = refusal_bytes("http", "example.org", 80, "egress/unreachable", "no route").decode()
+    assert told.startswith("HTTP/1.1 502 Not reached by ringfence: egress/unreachable\r\n")
+    assert "ringfence did not reach example.org:80" in told
+    assert "refused" not in told
 
 
 def test_socks_requests():

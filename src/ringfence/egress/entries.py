@@ -7,7 +7,7 @@ from ringfence.egress import http1, socks
 from ringfence.egress.asking import Refused, Try
 from ringfence.egress.loop import Stream, TimedOut
 from ringfence.egress.names import NameTable
-from ringfence.egress.refuse import page
+from ringfence.egress.refuse import NETWORK_FAULTS, page
 from ringfence.egress.relay import farewell, reset
 from ringfence.egress.rules import BadHostError, Host, canonical_host, split_authority
 from ringfence.egress.session import Services, Session
@@ -94,10 +94,7 @@ async def socks5(services: Services, names: NameTable, stream: Stream) -> None:
         reset(stream)
         return
     granted = socks.reply(socks.Answer.GRANTED)
-    denied = socks.reply(socks.Answer.NOT_ALLOWED)
-    session = _session(
-        services, stream, host, request.port, "socks", granted=granted, denied=lambda _rule, _because: denied
-    )
+    session = _session(services, stream, host, request.port, "socks", granted=granted, denied=_reply_for)
     await session.run()
 
 
@@ -150,6 +147,10 @@ def _session(
         granted=granted,
         denied=denied,
     )
+
+
+def _reply_for(rule: str, _because: str) -> bytes:
+    return socks.reply(socks.Answer.HOST_UNREACHABLE if rule in NETWORK_FAULTS else socks.Answer.NOT_ALLOWED)
 
 
 def _page_for(host: Host, port: int) -> Callable[[str, str], bytes]:

@@ -8,6 +8,8 @@ from ringfence.egress.tls import ACCESS_DENIED, NOT_REACHED
 SSH_DISCONNECT, SSH_NOT_ALLOWED = 1, 1
 NETWORK_FAULTS = frozenset({"egress/not-resolved", "egress/unreachable"})
 """Allowed, and not reached all the same: a program must not be told that it may not."""
+ASK_A_PERSON = "Ask the person who owns this mission for a rule, or do without."
+TRY_AGAIN = "The policy allows it; the network did not lead there. Try again later."
 
 
 def refusal_bytes(protocol: str, host: str, port: int, rule: str, because: str) -> bytes:
@@ -31,16 +33,21 @@ def _farewell_of_ssh(text: str) -> bytes:
 
 
 def page(host: str, port: int, rule: str, because: str) -> bytes:
-    """A 403 that names the destination, the rule and the reason, in a header and in a short text."""
+    """A 403 that names the destination, the rule and the reason; a 502 where the host is allowed and was not reached.
+
+    Many programs show the words beside the status and nothing of the page.
+    """
+    faulty = rule in NETWORK_FAULTS
     text = (
-        f"ringfence refused {plain(host)}:{port}\n"
+        f"ringfence {'did not reach' if faulty else 'refused'} {plain(host)}:{port}\n"
         f"rule: {plain(rule)}\n"
         f"because: {plain(because)}\n"
-        "Ask the person who owns this mission for a rule, or do without.\n"
+        f"{TRY_AGAIN if faulty else ASK_A_PERSON}\n"
     )
     body = html.escape(text, quote=False).encode("ascii", "backslashreplace")
+    status = "502 Not reached by ringfence" if faulty else "403 Refused by ringfence"
     head = (
-        "HTTP/1.1 403 Forbidden\r\n"
+        f"HTTP/1.1 {status}: {plain(rule)[:200]}\r\n"
         "Content-Type: text/plain; charset=us-ascii\r\n"
         "X-Content-Type-Options: nosniff\r\n"
         "Cache-Control: no-store\r\n"
