@@ -83,6 +83,8 @@ REQUESTS = {
     "length-to-be-dropped": b"POST / HTTP/1.1\r\nHost: example.org\r\nConnection: close, Content-Length\r\nContent-Length: 4\r\n\r\nabcd",
     "host-to-be-dropped": b"GET / HTTP/1.1\r\nHost: example.org\r\nConnection: HOST\r\n\r\n",
     "http2-in-the-clear": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "length-with-an-underscore": b"POST / HTTP/1.1\r\nHost: example.org\r\nContent_Length: 4\r\n\r\nabcd",
+    "method-in-a-header-with-underscores": b"GET / HTTP/1.1\r\nHost: example.org\r\nX_HTTP_Method-Override: PUT\r\n\r\n",
     "http-version-9": b"GET / HTTP/0.9\r\nHost: example.org\r\n\r\n",
     "not-http-at-all": b"\x00\x01\x02\x03garbage",
     "ssh-on-80": b"SSH-2.0-x\r\n",
@@ -161,6 +163,22 @@ def test_websocket_goes_through_and_is_opaque_only_after_the_server_agreed(rig):
     mark = rig.world.internet.mark()
     speak(rig, "example.org", 80, refused + GET.replace(b"example.org", b"evil.example.net"))
     assert reached(rig, mark) == ["example.org"]
+
+
+def test_a_server_that_does_not_change_the_protocol_is_heard_and_the_connection_goes_on(rig):
+    offer = b"GET /offer HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
+    said = speak(rig, "example.org", 80, offer, GET)
+    assert said.count("hello from example.org") == 2
+    assert "ringfence" not in said
+
+
+@pytest.mark.parametrize(
+    "trailer", [b"Content-Length: 5", b"X-HTTP-Method-Override: PUT", b"Authorization: x", b"Host: a"]
+)
+def test_what_belongs_in_front_of_a_body_is_not_said_behind_it(rig, trailer):
+    head = b"POST /lazy HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding: chunked\r\n\r\n"
+    said = speak(rig, "example.org", 80, head, b"0\r\n" + trailer + b"\r\n\r\n")
+    assert "a header behind a body that belongs in front of it" in said
 
 
 def hello(name: bytes | None, *, ech: bool = False, twice: bool = False) -> bytes:

@@ -200,6 +200,61 @@ def test_a_body_is_judged_whole_and_capped(rig):
     assert len(requests(rig, mark)[0]["body"]) == 2000
 
 
+def test_a_change_of_protocol_is_refused_where_bodies_are_judged(rig):
+    words = ("-H", "Upgrade: websocket", "-H", "Connection: upgrade")
+    mark = rig.world.internet.mark()
+    done = curl(rig, *words, "https://example.org/ok")
+    assert "egress/not-inspectable" in done.stdout
+    assert "patterns over bodies" in done.stdout
+    assert not rig.world.internet.contacts(mark)
+
+
+UPGRADE = """
+import socket, ssl, sys
+c = ssl.create_default_context(cafile=sys.argv[1])
+s = c.wrap_socket(socket.create_connection(("example.org", 443), 5), server_hostname="example.org")
+def ask(path, more=""):
+    s.sendall(f"GET {path} HTTP/1.1\\r\\nHost: example.org\\r\\n{more}\\r\\n".encode())
+    got = ""
+    while not any(word in got for word in ("hello from", "fence refused", "101 ")): got += s.recv(65536).decode()
+    return got
+OFFER = "Upgrade: websocket\\r\\nConnection: upgrade\\r\\n"
+if sys.argv[2] == "agreed":
+    print(ask("/websocket", OFFER)); s.sendall(b"frames"); print(s.recv(99))
+else:
+    print(ask("/offer", OFFER)); print(ask("/plain")); print(ask("/late", OFFER))
+"""
+
+
+def test_an_inspected_websocket_is_opaque_only_where_the_server_agreed(world, kit):
+    rig = world.rig(
+        kit.Rules(allow=("example.org:443",)), {"inspection": True, "trusted": str(world.ca)}, inspects=lambda *_: True
+    )
+    try:
+        bundle = world.folder / "socket-ca.pem"
+        bundle.write_text(rig.worker.authority)
+        assert "echo:frames" in rig.box.python(UPGRADE, str(bundle), "agreed").stdout
+        said = rig.box.python(UPGRADE, str(bundle), "not").stdout
+        assert said.count("200 OK") == 2
+        assert "only a connection's first request" in said
+    finally:
+        rig.close()
+
+
+def test_a_body_that_nobody_judges_may_be_large(world, kit):
+    options = {"inspection": True, "trusted": str(world.ca), "body_cap": 100_000}
+    rig = world.rig(kit.Rules(allow=("example.org:443",)), options, inspects=lambda *_: True)
+    try:
+        bundle = world.folder / "large-ca.pem"
+        bundle.write_text(rig.worker.authority)
+        data = world.folder / "large.bin"
+        data.write_bytes(bytes(500_000))
+        words = ["curl", "-sS", "--max-time", "8", "--cacert", str(bundle), "--data-binary", f"@{data}"]
+        assert "hello" in rig.box.run([*words, "https://example.org/upload"]).stdout
+    finally:
+        rig.close()
+
+
 def test_bodies_held_at_once_are_bounded_and_given_back(monkeypatch):
     from ringfence.egress import inspection
     from ringfence.egress.opening import RefusedError

@@ -26,6 +26,13 @@ NEEDED = frozenset({"host", "content-length", "transfer-encoding", "authorizatio
 METHOD_OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
 TARGET_OVERRIDES = frozenset({"x-original-url", "x-rewrite-url"})
 """Headers in which some servers read another path than the one in the request line."""
+WEIGHTY = (
+    NEEDED
+    | METHOD_OVERRIDES
+    | TARGET_OVERRIDES
+    | {"connection", "upgrade", "expect", "te", "accept-encoding", "content-encoding", "content-type", "range"}
+)
+"""Headers that change what a request means: they are spelled with hyphens, and stand in the head."""
 PRIOR_KNOWLEDGE = b"PRI * HTTP/2.0"
 
 
@@ -277,8 +284,8 @@ class Body:
             self._state = "data" if self.left else "trailer"
         elif not text:
             self.done = True
-        else:
-            _header(text)
+        elif _header(text)[0].lower() in WEIGHTY:
+            raise BadRequestError("a header behind a body that belongs in front of it")
 
 
 def _request_line(line: bytes) -> tuple[str, str, str]:
@@ -295,6 +302,8 @@ def _header(line: bytes) -> tuple[str, str]:
     name, colon, value = line.partition(b":")
     if not colon or FIELD_NAME.fullmatch(name) is None or FIELD_VALUE.fullmatch(value) is None:
         raise BadRequestError("a header line that is folded or oddly spelled")
+    if b"_" in name and name.decode("ascii").lower().replace("_", "-") in WEIGHTY:
+        raise BadRequestError("a header with underscores, which some servers take for the one with hyphens")
     return name.decode("ascii"), value.strip(b" \t").decode("latin-1")
 
 

@@ -14,7 +14,7 @@ from ringfence.egress.placeholders import Sieve, Watch, no_placeholder, tokens_i
 from ringfence.egress.relay import reset
 from ringfence.egress.session import Session
 
-SWITCHING = 101
+SWITCHING, NO_STATUS = 101, -1
 
 
 async def carry_http(session: Session, upstream: Stream, opening: Opening) -> str:
@@ -23,16 +23,14 @@ async def carry_http(session: Session, upstream: Stream, opening: Opening) -> st
     assert head is not None
     down = Downstream(session, upstream)
     session.services.loop.spawn(down.run())
-    first = True
     try:
         while True:
             last = http1.hides_a_request(head)
             await send(session, upstream, http1.closing(data, head) if last else data[: head.length])
             data = await send_body(session, upstream, http1.Body.of(head), data[head.length :])
-            if head.upgrade is not None:
-                await _upgraded(session, upstream, down, data, first=first)
+            if head.upgrade is not None and await switched(session, down):
+                await _opaque(session, upstream, data)
                 break
-            first = False
             if last:
                 break
             following = await next_head(session, data)
@@ -40,6 +38,7 @@ async def carry_http(session: Session, upstream: Stream, opening: Opening) -> st
                 upstream.end_writing()
                 break
             head, data = following
+            later_request(head)
             check_head(head, session.host, session.port)
             no_placeholder(head, session.host.text, session.port)
             await session.ask_request(head)
@@ -88,11 +87,21 @@ async def next_head(session: Session, data: bytes) -> tuple[http1.Head, bytes] |
         data += piece
 
 
-async def _upgraded(session: Session, upstream: Stream, down: "Downstream", data: bytes, *, first: bool) -> None:
-    """After the server agreed (101) the rest is opaque; before, nothing more of the box leaves."""
-    status = await down.first_status(time.monotonic() + session.services.hello) if first else 0
-    if status != SWITCHING:
-        raise RefusedError("egress/upgrade", "the server did not change the protocol on the first request", "http")
+def later_request(head: http1.Head) -> None:
+    """Raise RefusedError where a connection's second or later request wants another protocol: nobody follows which answer is its."""
+    if head.upgrade is not None:
+        raise RefusedError("egress/upgrade", "only a connection's first request may change the protocol", "http")
+
+
+async def switched(session: Session, down: "Downstream") -> bool:
+    """Whether the server agreed to another protocol (101), so that the rest is opaque. Until it is known nothing leaves."""
+    status = await down.first_status(time.monotonic() + session.services.hello)
+    if not status:
+        raise RefusedError("egress/upgrade", "the server did not answer whether it changes the protocol", "http")
+    return status == SWITCHING
+
+
+async def _opaque(session: Session, upstream: Stream, data: bytes) -> None:
     await send(session, upstream, data)
     while data := await session.from_box(65_536):
         await send(session, upstream, data)
@@ -144,6 +153,8 @@ class Downstream:
                 reset(client)
                 reset(self.upstream)
         self.next_answer()
+        if self._status.value is None:
+            self._status.deliver(NO_STATUS)
         self.ended.deliver(word)
 
     def stop(self) -> None:
@@ -186,7 +197,7 @@ class Downstream:
         try:
             status = http1.status_of(self._head)
         except http1.BadRequestError:
-            status = -1
+            status = NO_STATUS
         if status is not None:
             self._status.deliver(status)
             self._head = b""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ringfence.egress import bodies, http1, placeholders
 from ringfence.egress.asking import Binding
 from ringfence.egress.authority import Authority
-from ringfence.egress.httpflow import SWITCHING, Downstream, next_head
+from ringfence.egress.httpflow import Downstream, later_request, next_head, switched
 from ringfence.egress.loop import Stream, TimedOut
 from ringfence.egress.opening import Opening, RefusedError, check_head, check_overrides
 from ringfence.egress.placeholders import Use
@@ -100,8 +100,8 @@ class Exchange:
                 if http1.hides_a_request(head) and self.down is not None:
                     session.end(await self.down.until_ended(session.services.idle))
                     return
-                if head.upgrade is not None:
-                    await self._upgraded(data)
+                if head.upgrade is not None and self.down is not None and await switched(session, self.down):
+                    await self._opaque(data)
                     break
             session.end(await self._rest())
         except RefusedError:
@@ -121,6 +121,11 @@ class Exchange:
         elif head.method == "CONNECT" or head.upgrade is not None:
             raise RefusedError("egress/bad-request", "a model endpoint takes plain requests only", "http")
         check_overrides(head)
+        if head.upgrade is not None and self.inspector.judge_bodies:
+            because = "what follows a change of protocol cannot be read, and the policy has patterns over bodies"
+            raise RefusedError("egress/not-inspectable", because, "http")
+        if self.down is not None:
+            later_request(head)
         path = self._path(head)
         use = placeholders.find(head, self.inspector.bindings, session.host.text, session.port, path)
         body, texts, data = await self._whole_body(head, data)
@@ -198,11 +203,8 @@ class Exchange:
         """Send a body on as it comes, looking for placeholders across the seams of its pieces."""
         watch = placeholders.Watch(self.session.host.text, self.session.port)
         body = http1.Body.of(head)
-        total = 0
         while True:
             count = _take(body, rest)
-            total += count
-            self._cap(total)
             watch.see(rest[:count], body.drain())
             await self._send(rest[:count])
             if body.done:
@@ -281,12 +283,7 @@ class Exchange:
         assert self.down is not None
         self.down.sieve.values.update(placeholders.shapes(secret, sent))
 
-    async def _upgraded(self, data: bytes) -> None:
-        assert self.down is not None
-        assert self.upstream is not None
-        status = await self.down.first_status(time.monotonic() + self.session.services.hello)
-        if status != SWITCHING:
-            raise RefusedError("egress/upgrade", "the server did not change the protocol", "http")
+    async def _opaque(self, data: bytes) -> None:
         await self._send(data)
         while piece := await self.session.from_box(65_536):
             await self._send(piece)
