@@ -78,7 +78,7 @@ REQUESTS = {
     "escaped-dot-segments": b"GET /a/%2e%2e/b HTTP/1.1\r\nHost: example.org\r\n\r\n",
     "absolute-target": b"GET http://evil.example.net/ HTTP/1.1\r\nHost: example.org\r\n\r\n",
     "connect-inside": b"CONNECT evil.example.net:443 HTTP/1.1\r\nHost: example.org\r\n\r\n",
-    "http2-upgrade": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+    "unknown-upgrade": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: TLS/1.0\r\nConnection: upgrade\r\n\r\n",
     "http2-upgrade-beside-another": b"GET / HTTP/1.1\r\nHost: example.org\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
     "length-to-be-dropped": b"POST / HTTP/1.1\r\nHost: example.org\r\nConnection: close, Content-Length\r\nContent-Length: 4\r\n\r\nabcd",
     "host-to-be-dropped": b"GET / HTTP/1.1\r\nHost: example.org\r\nConnection: HOST\r\n\r\n",
@@ -163,6 +163,27 @@ def test_websocket_goes_through_and_is_opaque_only_after_the_server_agreed(rig):
     mark = rig.world.internet.mark()
     speak(rig, "example.org", 80, refused + GET.replace(b"example.org", b"evil.example.net"))
     assert reached(rig, mark) == ["example.org"]
+
+
+@pytest.mark.parametrize(
+    ("connection", "kept"),
+    [
+        (b"Upgrade, HTTP2-Settings", None),
+        (b"close, Upgrade", "close"),
+        (b"keep-alive,upgrade\r\nConnection: x", "keep-alive, x"),
+    ],
+)
+def test_an_offer_of_http2_in_the_clear_is_not_passed_on(rig, connection, kept):
+    offer = (
+        b"\r\nConnection: "
+        + connection
+        + b"\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n\r\n"
+    )
+    mark = rig.world.internet.mark()
+    assert "hello from example.org" in speak(rig, "example.org", 80, GET.replace(b"\r\n\r\n", offer))
+    (seen,) = [c["headers"] for c in rig.world.internet.contacts(mark) if c["server"] == "http"]
+    assert (seen.get("connection"), seen["host"]) == (kept, "example.org")
+    assert not {"upgrade", "http2-settings"} & set(seen)
 
 
 def test_a_server_that_does_not_change_the_protocol_is_heard_and_the_connection_goes_on(rig):

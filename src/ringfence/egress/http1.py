@@ -137,6 +137,24 @@ def closing(data: bytes, head: Head) -> bytes:
     return b"\r\n".join([*kept, b"Connection: close", b"", b""])
 
 
+def without_offer(head: Head, data: bytes) -> tuple[Head, bytes]:
+    """Head and bytes without an offer to go on in HTTP/2, which servers may pass over: Java's client makes it unasked."""
+    if head.upgrade != "h2c":
+        return head, data
+    first, *lines = data[: head.length - 4].split(b"\r\n")
+    named = [
+        line for line in lines if line.partition(b":")[0].lower() not in {b"upgrade", b"http2-settings", b"connection"}
+    ]
+    options = [word.strip() for value in head.all("connection") for word in value.split(",")]
+    kept = [word for word in options if word.lower() not in {"upgrade", "http2-settings", ""}]
+    if kept:
+        named.append(f"Connection: {', '.join(kept)}".encode("latin-1"))
+    plain = b"\r\n".join([first, *named, b"", b""])
+    again = read_head(plain)
+    assert again is not None
+    return again, plain + data[head.length :]
+
+
 def overrides(head: Head) -> tuple[str, ...]:
     """Methods that servers take in the place of the request's own, where headers ask for it. Raises BadRequestError."""
     found = [value.upper() for name, value in head.headers if name.lower() in METHOD_OVERRIDES]

@@ -80,7 +80,7 @@ async def next_head(session: Session, data: bytes) -> tuple[http1.Head, bytes] |
         except http1.BadRequestError as error:
             raise RefusedError("egress/bad-request", str(error), "http") from None
         if head is not None:
-            return head, data
+            return http1.without_offer(head, data)
         piece = await session.from_box(16_384)
         if not piece:
             return None

@@ -53,7 +53,10 @@ def classify(data: bytes) -> Opening | None:
             head = http1.read_head(data)
         except http1.BadRequestError as error:
             raise RefusedError("egress/bad-request", str(error), "http") from None
-        return None if head is None else Opening(protocol="http", data=data, head=head)
+        if head is None:
+            return None
+        head, data = http1.without_offer(head, data)
+        return Opening(protocol="http", data=data, head=head)
     return Opening(protocol="tcp", data=data)
 
 
