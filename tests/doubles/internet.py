@@ -360,7 +360,7 @@ def main(path: str) -> None:
     contacts = Contacts(config["contacts"])
     handler = type("Own", (Web,), {"contacts": contacts, "folder": config["folder"]})
     threading.Thread(target=Server(("::", 8000), handler).serve_forever, daemon=True).start()
-    print("ready", flush=True)
+    print("ready", child, flush=True)
     sys.stdin.read()
     os.kill(child, 9)
     os.waitpid(child, 0)
@@ -386,13 +386,23 @@ class Internet:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        if self.process.stdout.readline() != b"ready\n":
+        ready = self.process.stdout.readline().split()
+        if ready[:1] != [b"ready"]:
             raise RuntimeError("the test internet did not start")
+        self._servers = int(ready[1])
 
     @property
     def uplink(self) -> tuple[str, ...]:
         """The command prefix that enters the uplink namespace."""
-        return ("nsenter", "-t", str(self.process.pid), "-U", "-n", "--preserve-credentials", "--")
+        return self._enter(self.process.pid)
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """The command prefix that enters the namespace of the servers."""
+        return self._enter(self._servers)
+
+    def _enter(self, pid: int) -> tuple[str, ...]:
+        return ("nsenter", "-t", str(pid), "-U", "-n", "--preserve-credentials", "--")
 
     def mark(self) -> int:
         """A point in the contacts to count from."""
