@@ -66,6 +66,9 @@ GET = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 REQUESTS = {
     "two-lengths": b"POST / HTTP/1.1\r\nHost: example.org\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd",
     "length-and-chunks": b"POST / HTTP/1.1\r\nHost: example.org\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n",
+    "coding-in-capitals": b"POST / HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
+    "coding-behind-a-tab": b"POST / HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n",
+    "length-before-a-space": b"POST / HTTP/1.1\r\nHost: example.org\r\nContent-Length: 4 \r\n\r\nabcd",
     "odd-coding": b"POST / HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     "space-before-colon": b"POST / HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
     "folded-header": b"GET / HTTP/1.1\r\nHost: example.org\r\nX: a\r\n b\r\n\r\n",
@@ -314,7 +317,14 @@ def test_a_doubtful_socks_request_reaches_nobody(rig, name):
     parts = (data,) if data[0] == 4 or len(data) < 4 else (data[:3], data[3:])
     speak(rig, "127.0.0.1", 1080, *parts)
     assert not rig.world.internet.contacts(mark)
-    assert rig.log(entry="socks", rule="egress/bad-request", tier=Tier.DENY)
+    host, port = ("203.0.113.99", 443) if name in {"bind", "udp-associate"} else ("(unreadable)", 0)
+    assert rig.log(entry="socks", rule="egress/bad-request", tier=Tier.DENY, host=host)
+    assert rig.log(entry="socks", host=host, port=port)
+
+
+def test_an_older_socks_client_is_told_that_it_is_refused(rig):
+    done = rig.box.run(["curl", "-sS", "--max-time", "5", "--socks4a", "127.0.0.1:1080", "http://example.org/"])
+    assert "request rejected or failed" in done.stderr
 
 
 UDP = """

@@ -13,6 +13,7 @@ from ringfence.egress.rules import BadHostError, Host, canonical_host, split_aut
 from ringfence.egress.session import Services, Session
 
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+UNREADABLE = ("(unreadable)", 0)
 DROPPED = frozenset({"proxy-connection", "proxy-authorization", "connection", "keep-alive", "te", "upgrade"})
 
 
@@ -85,7 +86,7 @@ async def socks5(services: Services, names: NameTable, stream: Stream) -> None:
         if not request.port:
             raise BadHostError("port 0")
     except socks.BadSocksError as error:
-        await _refused(services, stream, "socks", str(error), error.answer)
+        await _refused(services, stream, "socks", str(error), error.answer, _wanted(error))
         return
     except BadHostError as error:
         await _refused(services, stream, "socks", str(error), socks.reply(socks.Answer.NOT_ALLOWED))
@@ -157,11 +158,21 @@ def _page_for(host: Host, port: int) -> Callable[[str, str], bytes]:
     return lambda rule, because: page(host.text, port, rule, because)
 
 
-async def _refused(services: Services, stream: Stream, entry: str, because: str, words: bytes) -> None:
+def _wanted(error: socks.BadSocksError) -> tuple[str, int]:
+    """Where a client wanted to go, for the log, as far as that can be read."""
+    try:
+        return (canonical_host(error.host).text, error.port) if error.host else UNREADABLE
+    except BadHostError:
+        return UNREADABLE
+
+
+async def _refused(
+    services: Services, stream: Stream, entry: str, because: str, words: bytes, wanted: tuple[str, int] = UNREADABLE
+) -> None:
     peer, own = stream.sock.getpeername(), stream.sock.getsockname()
     subject = Try(
-        host="(unreadable)",
-        port=0,
+        host=wanted[0],
+        port=wanted[1],
         protocol="http" if entry == "http-proxy" else "tcp",
         entry=entry,
         source=(str(peer[0]), int(peer[1])),

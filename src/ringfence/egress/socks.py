@@ -8,6 +8,8 @@ from dataclasses import dataclass
 VERSION = 5
 GREETING_OK = b"\x05\x00"
 NO_METHOD = b"\x05\xff"
+REJECTED_4 = b"\x00\x5b" + bytes(6)
+CONNECT, COMMANDS = 1, {2: "BIND", 3: "UDP ASSOCIATE"}
 
 
 class Answer(enum.IntEnum):
@@ -23,11 +25,11 @@ class Answer(enum.IntEnum):
 
 
 class BadSocksError(ValueError):
-    """Not a SOCKS5 conversation that we speak; ``answer`` is what to send back, or nothing."""
+    """Not a SOCKS5 conversation that we speak: what to send back, and where the client wanted to go, if it said so."""
 
-    def __init__(self, what: str, answer: bytes = b"") -> None:
+    def __init__(self, what: str, answer: bytes = b"", host: str = "", port: int = 0) -> None:
         super().__init__(what)
-        self.answer = answer
+        self.answer, self.host, self.port = answer, host, port
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,10 @@ class Request:
 
 def greeting_length(data: bytes) -> int | None:
     """Length of the client's greeting, ``None`` while incomplete. Raises BadSocksError unless it offers no authentication."""
+    if data[:1] == b"\x04":
+        raise BadSocksError("SOCKS4, which has no names over IPv6 and no errors: use SOCKS5", REJECTED_4)
     if data[:1] != b"\x05":
-        raise BadSocksError("not SOCKS5 (version 4 has no names over IPv6 and no errors)")
+        raise BadSocksError("not SOCKS5")
     if len(data) < 2 or len(data) < 2 + data[1]:
         return None
     if 0 not in data[2 : 2 + data[1]]:
@@ -57,8 +61,6 @@ def read_request(data: bytes) -> Request | None:
     version, command, _reserved, kind = data[:4]
     if version != VERSION:
         raise BadSocksError("not SOCKS5")
-    if command != 1:
-        raise BadSocksError("only CONNECT is served", reply(Answer.NO_COMMAND))
     sizes = {1: 4, 4: 16, 3: 1 + data[4]}
     if kind not in sizes:
         raise BadSocksError("an unknown kind of address", reply(Answer.NO_ADDRESS_TYPE))
@@ -66,8 +68,11 @@ def read_request(data: bytes) -> Request | None:
     if len(data) < end + 2:
         return None
     raw = data[4:end]
-    port = struct.unpack_from(">H", data, end)[0]
-    return Request(host=_host(kind, raw), port=port, length=end + 2)
+    host, port = _host(kind, raw), struct.unpack_from(">H", data, end)[0]
+    if command != CONNECT:
+        said = COMMANDS.get(command, f"command {command}")
+        raise BadSocksError(f"{said} is not served, only CONNECT", reply(Answer.NO_COMMAND), host, port)
+    return Request(host=host, port=port, length=end + 2)
 
 
 def reply(answer: Answer) -> bytes:
