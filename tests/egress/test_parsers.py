@@ -208,6 +208,25 @@ def test_an_escaped_slash_has_two_readings():
 
 
 @pytest.mark.parametrize(
+    ("path", "read"),
+    [
+        ("//admin///x", "/admin/x"),
+        ("/admin;a=b/x", "/admin/x"),
+        ("/admin%3Ba/x", "/admin/x"),
+        ("/%2561dmin/x", "/admin/x"),
+        ("/admin%252Fx", "/admin/x"),
+        ("/admin%255Cx", "/admin/x"),
+        ("/%25252561dmin%2F/x", "/admin/x"),
+        ("/a%20b", None),
+        ("/100%25", None),
+        ("/a%2Bb/", None),
+    ],
+)
+def test_servers_that_do_more_to_a_path_read_another(path, read):
+    assert http1.other_reading(path) == read
+
+
+@pytest.mark.parametrize(
     ("first", "http"),
     [
         (b"G", None),

@@ -1,5 +1,6 @@
 """Proxy entries for programs that insist on one: HTTP CONNECT, absolute-URI requests, SOCKS5. Same session behind each."""
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -27,7 +28,7 @@ async def http_proxy(services: Services, names: NameTable, stream: Stream) -> No
             else _request(services, stream, head, data)
         )
     except (http1.BadRequestError, BadHostError) as error:
-        await _refused(services, stream, "http-proxy", str(error), page("?", 0, "egress/bad-request", str(error)))
+        await _refused(services, stream, "http-proxy", error, page("?", 0, "egress/bad-request", str(error)))
         return
     except (OSError, TimedOut):
         reset(stream)
@@ -86,10 +87,10 @@ async def socks5(services: Services, names: NameTable, stream: Stream) -> None:
         if not request.port:
             raise BadHostError("port 0")
     except socks.BadSocksError as error:
-        await _refused(services, stream, "socks", str(error), error.answer, _wanted(error))
+        await _refused(services, stream, "socks", error, error.answer)
         return
     except BadHostError as error:
-        await _refused(services, stream, "socks", str(error), socks.reply(socks.Answer.NOT_ALLOWED))
+        await _refused(services, stream, "socks", error, socks.reply(socks.Answer.NOT_ALLOWED))
         return
     except (OSError, TimedOut):
         reset(stream)
@@ -158,18 +159,17 @@ def _page_for(host: Host, port: int) -> Callable[[str, str], bytes]:
     return lambda rule, because: page(host.text, port, rule, because)
 
 
-def _wanted(error: socks.BadSocksError) -> tuple[str, int]:
+def _wanted(error: ValueError) -> tuple[str, int]:
     """Where a client wanted to go, for the log, as far as that can be read."""
-    try:
-        return (canonical_host(error.host).text, error.port) if error.host else UNREADABLE
-    except BadHostError:
-        return UNREADABLE
+    if isinstance(error, socks.BadSocksError) and error.host:
+        with contextlib.suppress(BadHostError):
+            return canonical_host(error.host).text, error.port
+    return UNREADABLE
 
 
-async def _refused(
-    services: Services, stream: Stream, entry: str, because: str, words: bytes, wanted: tuple[str, int] = UNREADABLE
-) -> None:
+async def _refused(services: Services, stream: Stream, entry: str, error: ValueError, words: bytes) -> None:
     peer, own = stream.sock.getpeername(), stream.sock.getsockname()
+    wanted = _wanted(error)
     subject = Try(
         host=wanted[0],
         port=wanted[1],
@@ -178,7 +178,7 @@ async def _refused(
         source=(str(peer[0]), int(peer[1])),
         target=(str(own[0]), int(own[1])),
     )
-    services.link.tell(Refused(subject=subject, rule="egress/bad-request", because=because[:300]))
+    services.link.tell(Refused(subject=subject, rule="egress/bad-request", because=str(error)[:300]))
     if words:
         await farewell(stream, words)
     else:

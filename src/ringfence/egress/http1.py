@@ -17,12 +17,15 @@ FIELD_NAME = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 FIELD_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 TARGET = re.compile(r"[\x21-\x7e]{1,16384}")
 PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
+TWICE = re.compile(r"%25(?=[0-9A-Fa-f]{2})")
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 VERBS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH"})
 MAX_METHOD = 33
 BODILESS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 NEEDED = frozenset({"host", "content-length", "transfer-encoding", "authorization"})
 """Headers that `Connection` must not name: a proxy on the way would drop them and read another request."""
+EXACT = frozenset({b"content-length", b"transfer-encoding", b"host"})
+"""Headers that must be spelled as everybody spells them: no two programs may disagree where a request ends or goes."""
 METHOD_OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
 TARGET_OVERRIDES = frozenset({"x-original-url", "x-rewrite-url"})
 """Headers in which some servers read another path than the one in the request line."""
@@ -208,8 +211,16 @@ def _climbs(path: str) -> bool:
 
 
 def other_reading(path: str) -> str | None:
-    """The path as a server reads it that decodes escaped slashes, or ``None`` where there are none."""
-    plain = path.replace("%2F", "/").replace("%5C", "/")
+    """The path as servers read it that do more to it, or ``None`` where they would read the same.
+
+    They undo escapes twice, decode slashes, cut ``;`` parameters off and take several slashes for one.
+    """
+    plain = path
+    for _ in range(MAX_ESCAPES):
+        plain = PERCENT.sub(_unescape, TWICE.sub("%", plain))
+    plain = re.sub(r"%2F|%5C", "/", plain, flags=re.IGNORECASE)
+    plain = "/".join(re.split(r";|%3B", part, flags=re.IGNORECASE)[0] for part in plain.split("/"))
+    plain = re.sub(r"/{2,}", "/", plain)
     return plain if plain != path else None
 
 
@@ -322,14 +333,17 @@ def _header(line: bytes) -> tuple[str, str]:
         raise BadRequestError("a header line that is folded or oddly spelled")
     if b"_" in name and name.decode("ascii").lower().replace("_", "-") in WEIGHTY:
         raise BadRequestError("a header with underscores, which some servers take for the one with hyphens")
-    return name.decode("ascii"), value.strip(b" \t").decode("latin-1")
+    plain = value.strip(b" \t")
+    if name.lower() in EXACT and plain != value.removeprefix(b" "):
+        raise BadRequestError("a length, coding or host with odd white space around it")
+    return name.decode("ascii"), plain.decode("latin-1")
 
 
 def _framing(headers: tuple[tuple[str, str], ...], version: str) -> tuple[Framing, int]:
     codings = [value for name, value in headers if name.lower() == "transfer-encoding"]
     lengths = [value for name, value in headers if name.lower() == "content-length"]
     if codings:
-        if len(codings) > 1 or lengths or version == "HTTP/1.0" or codings[0].lower() != "chunked":
+        if len(codings) > 1 or lengths or version == "HTTP/1.0" or codings[0] != "chunked":
             raise BadRequestError("a body framed in two ways, or by an unknown coding")
         return Framing.CHUNKED, 0
     if lengths:
