@@ -409,3 +409,26 @@ def test_the_redirect_port_itself_is_no_way_round(rig):
 
 def test_this_interpreter_is_the_one_meant():
     assert sys.version_info >= (3, 11)
+
+
+@pytest.mark.parametrize("port", [3128, 1080])
+def test_a_try_through_a_proxy_entry_is_told_though_its_client_went_at_once(rig, port):
+    host = f"gone{port}.example.net"
+    words = {
+        3128: f"CONNECT {host}:443 HTTP/1.1\r\n\r\n".encode(),
+        1080: b"\x05\x01\x00\x05\x01\x00\x03" + bytes([len(host)]) + host.encode() + b"\x01\xbb",
+    }
+    code = (
+        "import socket,struct,sys\nfor _ in range(30):\n"
+        " s=socket.create_connection(('127.0.0.1',int(sys.argv[1])),5)\n"
+        " s.setsockopt(socket.SOL_SOCKET,socket.SO_LINGER,struct.pack('ii',1,0))\n"
+        " data=bytes.fromhex(sys.argv[2])\n"
+        " if _ % 2 and sys.argv[1]=='1080': s.sendall(data[:3]); s.recv(2); data=data[3:]\n"
+        " s.sendall(data); s.close()"
+    )
+    before = rig.worker.answerer.summary.total
+    assert rig.box.python(code, str(port), words[port].hex()).returncode == 0
+    deadline = time.monotonic() + 10
+    while rig.worker.answerer.summary.total < before + 30 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert rig.worker.answerer.summary.total == before + 30

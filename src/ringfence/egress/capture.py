@@ -108,20 +108,11 @@ def original(sock: socket.socket, listener: str) -> tuple[Address, int]:
     return ipaddress.ip_address(own[0]), own[1]
 
 
-def _source(sock: socket.socket) -> tuple[str, int]:
-    """The box's end; nothing where it is gone already, as after a reset: that try is told all the same."""
-    try:
-        peer = sock.getpeername()
-    except OSError:
-        return "", 0
-    return str(peer[0]), int(peer[1])
-
-
 async def captured(services: Services, names: NameTable, stream: Stream, listener: str) -> None:
     """Session of a captured connection: its name is that of the synthetic address it was made to."""
     raw, port = original(stream.sock, listener)
     address = canonical_address(raw)
-    source, target = _source(stream.sock), (str(raw), port)
+    source, target = stream.ends()[0], (str(raw), port)
     name = names.name_of(address)
     if name is None and (address in SYNTHETIC4 or address in SYNTHETIC6):
         subject = Try(host=str(address), port=port, protocol="tcp", entry="capture", source=source, target=target)

@@ -111,7 +111,8 @@ async def _negotiate(services: Services, stream: Stream) -> socks.Request:
     data = await _more(stream, b"", deadline)
     while (length := socks.greeting_length(data)) is None:
         data = await _more(stream, data, deadline)
-    await stream.send_all(socks.GREETING_OK)
+    with contextlib.suppress(OSError):  # a client that said all at once and went is told of as well
+        await stream.send_all(socks.GREETING_OK, deadline)
     data = data[length:]
     while (request := socks.read_request(data)) is None:
         data = await _more(stream, data, deadline)
@@ -137,15 +138,15 @@ def _session(
     granted: bytes = b"",
     denied: Callable[[str, str], bytes] | None = None,
 ) -> Session:
-    peer, own = stream.sock.getpeername(), stream.sock.getsockname()
+    source, target = stream.ends()
     return Session(
         services=services,
         client=stream,
         host=host,
         port=port,
         entry=entry,
-        source=(str(peer[0]), int(peer[1])),
-        target=(str(own[0]), int(own[1])),
+        source=source,
+        target=target,
         granted=granted,
         denied=denied,
     )
@@ -168,15 +169,15 @@ def _wanted(error: ValueError) -> tuple[str, int]:
 
 
 async def _refused(services: Services, stream: Stream, entry: str, error: ValueError, words: bytes) -> None:
-    peer, own = stream.sock.getpeername(), stream.sock.getsockname()
+    source, target = stream.ends()
     wanted = _wanted(error)
     subject = Try(
         host=wanted[0],
         port=wanted[1],
         protocol="http" if entry == "http-proxy" else "tcp",
         entry=entry,
-        source=(str(peer[0]), int(peer[1])),
-        target=(str(own[0]), int(own[1])),
+        source=source,
+        target=target,
     )
     services.link.tell(Refused(subject=subject, rule="egress/bad-request", because=str(error)[:300]))
     if words:

@@ -25,7 +25,7 @@ async def host_port(services: Services, client: Stream, port: int, where: tuple[
         host=canonical_host("127.0.0.1"),
         port=port,
         entry="host-port",
-        source=_peer(client),
+        source=client.ends()[0],
     )
     sock = socket.socket(socket.AF_INET6 if ":" in where[0] else socket.AF_INET, socket.SOCK_STREAM)
     await _carry(services, session, Stream(services.loop, sock), where)
@@ -85,8 +85,3 @@ def _disconnect(descriptor: int) -> bool:
     """Bring a TCP socket back to unconnected, as connect(AF_UNSPEC) does; it may then be used again."""
     address = struct.pack("=H14x", socket.AF_UNSPEC)
     return int(_libc.connect(descriptor, address, len(address))) == 0
-
-
-def _peer(client: Stream) -> tuple[str, int]:
-    peer = client.sock.getpeername()
-    return str(peer[0]), int(peer[1])

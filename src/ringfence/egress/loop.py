@@ -62,6 +62,14 @@ class Stream:
                 if task is not None:
                     self.loop.ready(task)
 
+    def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """The other side's address and port, and ours; nothing where it is gone already: its try is told all the same."""
+        try:
+            peer, own = self.sock.getpeername(), self.sock.getsockname()
+        except OSError:
+            return ("", 0), ("", 0)
+        return (str(peer[0]), int(peer[1])), (str(own[0]), int(own[1]))
+
     def end_writing(self) -> None:
         """Say that nothing more comes; reading goes on."""
         self.sock.shutdown(socket.SHUT_WR)

@@ -161,17 +161,11 @@ class Serving:
             host=host,
             port=binding.port,
             entry="endpoint",
-            source=peer_of(client),
+            source=client.ends()[0],
         )
         assert self.inspector is not None
         inspector = self.inspector
         await session.run(lambda: inspector.endpoint(session, binding))
-
-
-def peer_of(client: Stream) -> tuple[str, int]:
-    """The box's end of an accepted connection."""
-    peer = client.sock.getpeername()
-    return str(peer[0]), int(peer[1])
 
 
 if __name__ == "__main__":
