@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ringfence.egress import http1
 from ringfence.egress.credentials import Credential, Source, environment, netrc, parse_credentials, read_secret
 from ringfence.egress.opening import RefusedError
-from ringfence.egress.placeholders import LOOKED_FOR, Sieve, Watch, shapes
+from ringfence.egress.placeholders import Watch
+from ringfence.egress.sieve import LOOKED_FOR, Sieve, shapes
 from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 
@@ -513,6 +514,37 @@ def test_a_value_is_found_wherever_an_answer_is_cut_and_all_else_passes(secret, 
     passed, found = through(around + secret.encode() + around)
     assert found
     assert len(passed) < len(around) + LOOKED_FOR + len(around)
+
+
+SPELLINGS = (
+    lambda c: c,
+    lambda c: f"\\u00{ord(c):02x}",
+    lambda c: f"\\x{ord(c):02X}",
+    lambda c: f"%{ord(c):02x}",
+    lambda c: f"&#{ord(c)};",
+    lambda c: f"&#x{ord(c):02X};",
+    lambda c: f"\r\n1f\r\n{c}",
+    lambda c: f"\r\nA;name=x\r\n{c}",
+    lambda c: c.replace("/", "\\/").replace("<", "&lt;").replace('"', "&quot;"),
+)
+
+
+@given(
+    st.text(alphabet='abcX/"<-', min_size=8, max_size=20),
+    st.lists(st.integers(0, len(SPELLINGS) - 1), min_size=20, max_size=20),
+    st.lists(st.integers(1, 9)),
+)
+def test_a_value_is_found_in_any_mixture_of_escapes_and_chunks(secret, spellings, cuts):
+    answer = "before " + "".join(SPELLINGS[how](c) for how, c in zip(spellings, secret, strict=False)) + " after"
+    sieve, rest = Sieve(set(shapes(secret, ""))), answer.encode()
+
+    def through(rest=rest):
+        for size in [*cuts, len(rest)]:
+            sieve.sift(rest[:size], "h")
+            rest = rest[size:]
+
+    with pytest.raises(RefusedError):
+        through()
 
 
 @pytest.mark.parametrize("step", [1, 7, 64])

@@ -10,9 +10,10 @@ import time
 from ringfence.egress import http1
 from ringfence.egress.loop import Answer, Stream, TimedOut
 from ringfence.egress.opening import Opening, RefusedError, check_head
-from ringfence.egress.placeholders import Sieve, Watch, no_placeholder, tokens_in
+from ringfence.egress.placeholders import Watch, no_placeholder, tokens_in
 from ringfence.egress.relay import reset
 from ringfence.egress.session import Session
+from ringfence.egress.sieve import Sieve
 
 SWITCHING, NO_STATUS = 101, -1
 

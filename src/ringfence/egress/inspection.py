@@ -15,6 +15,7 @@ from ringfence.egress.loop import Stream, TimedOut
 from ringfence.egress.opening import Opening, RefusedError, check_head, check_overrides
 from ringfence.egress.placeholders import Use
 from ringfence.egress.session import Session
+from ringfence.egress.sieve import shapes
 from ringfence.egress.tlsstream import TlsStream
 
 WINDOW = 48 * 1024
@@ -281,7 +282,7 @@ class Exchange:
 
     def _look_for(self, secret: str, sent: str) -> None:
         assert self.down is not None
-        self.down.sieve.values.update(placeholders.shapes(secret, sent))
+        self.down.sieve.values.update(shapes(secret, sent))
 
     async def _opaque(self, data: bytes) -> None:
         await self._send(data)

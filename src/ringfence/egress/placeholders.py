@@ -5,18 +5,13 @@ A placeholder anywhere else than at its own host, port and path is somebody tryi
 
 import base64
 import binascii
-import html
-import json
 import re
-import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ringfence.egress.asking import Binding
 from ringfence.egress.http1 import Head
 from ringfence.egress.opening import RefusedError
 
-LOOKED_FOR = 8
-"""Shorter values, and shorter beginnings of values, may stand in any answer by chance."""
 PREFIX = "ringfence-placeholder-"
 ANY = re.compile(rb"ringfence-placeholder-[A-Za-z0-9_.-]{1,100}")
 OVERLAP = len(PREFIX) + 101
@@ -108,50 +103,6 @@ def rewrite(head: Head, target: str, host: str, use: Use | None, secret: str, *,
             value = _replaced(value, use, secret)
         lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
-
-
-def shapes(secret: str, sent: str) -> tuple[bytes, ...]:
-    """How a server may say a value back: as it is, as the header sent it, or escaped for JSON, HTML or an address."""
-    texts = {secret, sent.rpartition(" ")[2], json.dumps(secret)[1:-1], html.escape(secret)}
-    texts |= {urllib.parse.quote(secret), urllib.parse.quote(secret, safe=""), urllib.parse.quote_plus(secret)}
-    return tuple(sorted(text.encode() for text in texts if len(text) >= LOOKED_FOR))
-
-
-@dataclass(slots=True)
-class Sieve:
-    """Keeps values that left with requests from coming back with answers. Bytes go through as they come.
-
-    Only a beginning of a value, of eight bytes or more, is held until the next bytes show what it is.
-    """
-
-    values: set[bytes] = field(default_factory=set)
-    _passed: bytes = b""
-    _held: bytes = b""
-
-    def sift(self, data: bytes, host: str) -> bytes:
-        """What may go on to the box now. Raises RefusedError where a value is in it."""
-        if not self.values:
-            return data
-        window = self._passed + self._held + data
-        if any(value in window for value in self.values):
-            because = f"the answer of {host} says a credential's value, which stays outside the box"
-            raise RefusedError("egress/secret-returned", because, "http")
-        begun = max(_begun(window, value) for value in self.values)
-        cut = max(len(self._passed), len(window) - (begun if begun >= LOOKED_FOR else 0))
-        ready, self._held = window[len(self._passed) : cut], window[cut:]
-        self._passed = window[:cut][-max(map(len, self.values)) :]
-        return ready
-
-    def rest(self) -> bytes:
-        """What was held, at the end: a beginning without its end."""
-        held, self._held = self._held, b""
-        return held
-
-
-def _begun(window: bytes, value: bytes) -> int:
-    """How many bytes at the end of the window are a beginning of the value."""
-    longest = min(len(window), len(value) - 1)
-    return next((size for size in range(longest, 0, -1) if window.endswith(value[:size])), 0)
 
 
 def tokens_in(data: bytes) -> tuple[int, int]:
