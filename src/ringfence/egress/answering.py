@@ -156,7 +156,7 @@ class Answerer:
             line = self._line(subject)
             granted = replace(line, rule=f"grant/{subject.entry}", because="opened by configuration")
             return [self._allow(message, granted)]
-        if message.whole and not subject.method and (subject.entry == "endpoint" or self._to_inspect(subject)):
+        if message.whole and (subject.entry == "endpoint" or self._to_inspect(subject)):
             self._open[message.id] = replace(self._line(subject), rule="egress/inspected"), subject
             because = "judged request by request"
             return [Verdict(id=message.id, allow=True, rule="egress/inspected", because=because, inspect=True)]

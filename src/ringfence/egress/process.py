@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     stream = Stream(loop, channel)
     link = Link(loop, stream, setup.ask_millis / 1000)
     services = build(loop, link, setup)
-    inspector = inspector_of(setup) if setup.authority[0] or setup.bindings else None
+    inspector = inspector_of(setup) if setup.authority[0] or setup.bindings or setup.judge_bodies else None
     services.inspect = inspector.inspect if inspector is not None else None
     inbound = grants.Inbound(loop, [fd for name, fd in listeners.items() if name.startswith("inbound:")])
     held = confine()
@@ -83,6 +83,7 @@ def build(loop: Loop, link: Link, setup: Setup) -> Services:
         idle=setup.idle_millis / 1000,
         encrypted_hello=setup.encrypted_hello,
         carry_http=httpflow.carry_http,
+        judges_bodies=setup.judge_bodies,
     )
 
 

@@ -35,6 +35,8 @@ class Services:
     carry_http: "Callable[[Session, Stream, Opening], Awaitable[str]]"
     """Set from outside: HTTP is carried by a file that builds upon this one."""
     inspect: "Callable[[Session, Opening], Awaitable[None]] | None" = None
+    judges_bodies: bool = False
+    """The policy has patterns over bodies: requests in the clear are read whole as well."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +108,7 @@ class Session:
         verdict = await self.ask(opening)
         if not verdict.allow:
             await self.refuse(opening.protocol, verdict.rule, verdict.because)
-        elif verdict.inspect:
+        elif verdict.inspect or self._reads(opening):
             await self._inspect(opening)
         else:
             if opening.head is not None:
@@ -129,7 +131,7 @@ class Session:
             self.granted = b""
             opening = await self.opening()
             self.check(opening)
-            if upstream is None:
+            if upstream is None or self._reads(opening):
                 await self._inspect(opening)
                 return
             if opening.head is not None:
@@ -138,6 +140,9 @@ class Session:
         finally:
             if upstream is not None:
                 upstream.close()
+
+    def _reads(self, opening: Opening) -> bool:
+        return opening.head is not None and self.services.judges_bodies
 
     async def _inspect(self, opening: Opening) -> None:
         if self.services.inspect is None:
@@ -234,6 +239,9 @@ class Session:
         try:
             if not opening.data:
                 opening = await self._late_opening(upstream)
+            if self._reads(opening):
+                await self._inspect(opening)
+                return
             if opening.head is not None:
                 self.end(await self.services.carry_http(self, upstream, opening))
                 return
