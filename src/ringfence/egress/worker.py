@@ -19,20 +19,18 @@ from dataclasses import dataclass, field
 
 from ringfence.egress import asking
 from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record, Waiting
-from ringfence.egress.asking import Binding, Message, Named, Refused, Setup, Stop, Try
+from ringfence.egress.asking import Binding, Message, Named, Setup, Stop
 from ringfence.egress.authority import make_authority
 from ringfence.egress.credentials import Credential, Vault
 from ringfence.egress.link import PACKET
 from ringfence.egress.placeholders import placeholder_for
-from ringfence.egress.relay import LINGER_RESET
 from ringfence.egress.spare import SHELF
+from ringfence.egress.turning_away import turn_away
 from ringfence.egress.upstream import Upstream, system_upstream
 from ringfence.model.errors import BoxError
 from ringfence.model.ids import Micros, MissionId
 
 START_SECONDS, FLUSH_SECONDS = 15.0, 10.0
-UNREAD = "(not read)"
-ENTRIES = frozenset({"http-proxy", "socks", "endpoint", "host-port"})
 BACKOFF = (0.0, 0.1, 0.5, 2.0, 5.0)
 
 
@@ -216,7 +214,9 @@ class Worker:
         try:
             while not self._stopping:
                 if failures:
-                    self._refuse_for(BACKOFF[min(failures, len(BACKOFF) - 1)])
+                    until = time.monotonic() + BACKOFF[min(failures, len(BACKOFF) - 1)]
+                    for told in turn_away(self._fds, self._wake[0], until, lambda: self._stopping):
+                        self.answerer.take(told)
                 begun = time.monotonic()
                 self._start()
                 self._converse()
@@ -367,52 +367,9 @@ class Worker:
                 process.wait()
         self.answerer.ready = None
 
-    def _refuse_for(self, seconds: float) -> None:
-        """Between two workers: reset what arrives, so that no program hangs, and count it."""
-        refused: dict[str, int] = {}
-        until = time.monotonic() + seconds
-        poller = select.poll()
-        for name, fd in self._fds.items():
-            if not name.startswith(("nflog", "inbound")):
-                poller.register(fd, select.POLLIN)
-        poller.register(self._wake[0], select.POLLIN)
-        names = {fd: name for name, fd in self._fds.items()}
-        while not self._stopping:
-            for fd, _mask in poller.poll(max(0, int((until - time.monotonic()) * 1000))):
-                if fd in names and _turn_away(names[fd], fd):
-                    refused[names[fd]] = refused.get(names[fd], 0) + 1
-            if time.monotonic() >= until:
-                break
-        for name, count in refused.items():
-            dns = name.startswith("dns")
-            subject = Try(host=UNREAD, port=53 if dns else 0, protocol="dns" if dns else "tcp", entry=_entry(name))
-            because = "no egress worker was running"
-            self.answerer.take(Refused(subject=subject, rule="egress/no-worker", because=because, count=count))
-
     def _ring(self) -> None:
         with contextlib.suppress(OSError):
             os.write(self._wake[1], b"!")
-
-
-def _entry(name: str) -> str:
-    """The entry that a descriptor stands for, in the log's words."""
-    kind = name.partition(":")[0]
-    return {"dns-udp": "dns", "dns-tcp": "dns", "outside": "inbound"}.get(kind, kind if kind in ENTRIES else "capture")
-
-
-def _turn_away(name: str, fd: int) -> bool:
-    """Refuse the one who knocks; False where nobody does."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as sock:
-        if name == "dns-udp":
-            message, peer = sock.recvfrom(4096, socket.MSG_DONTWAIT)
-            if len(message) >= 12:
-                sock.sendto(message[:2] + b"\x80\x82" + bytes(8), peer)  # SERVFAIL, no question
-            return True
-        accepted, _peer = sock.accept()
-        with accepted:
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
-        return True
-    return False
 
 
 def warm() -> None:
