@@ -214,6 +214,29 @@ def test_a_killed_worker_lets_nothing_out_and_comes_back(world, kit):
         rig.close()
 
 
+def test_a_worker_that_cannot_be_started_at_once_is_tried_again(world, kit, monkeypatch):
+    from ringfence.egress.worker import SHELF
+
+    rig = world.rig(kit.Rules(allow=WEB))
+    failed = []
+
+    class Shelf:
+        def take(self, prefix):
+            if len(failed) < 3:
+                failed.append(prefix)
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            return SHELF.take(prefix)
+
+    try:
+        monkeypatch.setattr("ringfence.egress.worker.SHELF", Shelf())
+        monkeypatch.setattr("ringfence.egress.worker.BACKOFF", (0.0, 0.05))
+        os.kill(rig.worker.pid, signal.SIGKILL)
+        soon(lambda: len(failed) == 3 and rig.worker.alive, 20)
+        assert "hello" in rig.curl("http://example.org/").stdout
+    finally:
+        rig.close()
+
+
 KNOCK = """
 import socket
 print("up", flush=True)

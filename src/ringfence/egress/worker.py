@@ -218,8 +218,9 @@ class Worker:
                     for told in turn_away(self._fds, self._wake[0], until, lambda: self._stopping):
                         self.answerer.take(told)
                 begun = time.monotonic()
-                self._start()
-                self._converse()
+                with contextlib.suppress(OSError):  # no process to be had at this moment: tried again like after a kill
+                    self._start()
+                    self._converse()
                 self._reap()
                 self.answerer.worker_ended()
                 if self._stopping:
