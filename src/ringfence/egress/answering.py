@@ -119,10 +119,6 @@ class Answerer:
         """Held questions whose time is over."""
         return [ident for ident, held in self.waiting.items() if held.until <= now]
 
-    def forget(self) -> None:
-        """Drop remembered decisions, as after a reload of the policy."""
-        self._cache.clear()
-
     def flush(self) -> None:
         """Record what was only counted since the last time. Kept, counted, for the next time where the ledger refuses."""
         write = self._write if self._retry() else self._keep if self.summary.crowded else None

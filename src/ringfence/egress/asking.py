@@ -119,7 +119,7 @@ class Verdict(Message, frozen=True, kw_only=True):
     because: Text
     inspect: bool = False
     reuse: int = 0
-    """Milliseconds for which the same question need not be asked again; ended early by Forget."""
+    """Milliseconds for which the same question need not be asked again."""
     secret: Text = ""
     """The one credential asked for, after ALLOW, for this request only."""
     without: Text = ""
@@ -176,16 +176,12 @@ class Setup(Message, frozen=True, kw_only=True):
     """File with the certificates (PEM) that upstream servers are checked against; empty: the system's."""
 
 
-class Forget(Message, frozen=True, kw_only=True):
-    """Ask again about everything: the policy has changed."""
-
-
 class Stop(Message, frozen=True, kw_only=True):
     """Close everything and end."""
 
 
 ToSupervisor: TypeAlias = Ask | Reused | Ended | Refused | Noted | Named | Ready
-ToWorker: TypeAlias = Verdict | Held | Forget | Listener | Named | Setup | Stop
+ToWorker: TypeAlias = Verdict | Held | Listener | Named | Setup | Stop
 
 _encoder = msgspec.msgpack.Encoder()
 _from_worker = msgspec.msgpack.Decoder(list[ToSupervisor])

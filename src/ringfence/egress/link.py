@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from ringfence.egress.asking import (
     Ask,
     Ended,
-    Forget,
     Held,
     Message,
     Refused,
@@ -151,8 +150,6 @@ class Link:
             answer = self._open.get(message.id)
             if answer is not None:
                 answer.deliver(message)
-        if isinstance(message, Forget):
-            self.standing.clear()
         return isinstance(message, Stop)
 
 

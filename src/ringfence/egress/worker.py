@@ -194,11 +194,6 @@ class Worker:
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
-    def forget(self) -> None:
-        """Drop decisions remembered for the last second, as after a reload of the policy."""
-        self.answerer.forget()
-        self._send([asking.Forget()])
-
     def stop(self) -> None:
         """End the worker and every connection, record what is still counted, close the descriptors. Idempotent."""
         self._stopping = True
