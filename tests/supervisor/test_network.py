@@ -150,3 +150,13 @@ def test_broken_network_settings_let_nothing_with_a_network_run(networked):
     done = networked("run", "--", "true")
     assert done.returncode == 3
     assert "bad-network-settings" in done.stderr
+
+
+def test_a_policy_with_a_network_preset_is_trusted_once_and_in_force(cli):
+    policy = cli.project / "sandbox_policy.yaml"
+    policy.write_text(policy.read_text().replace("network: {allow: false}\n", "network: {allow: [{preset: crates}]}\n"))
+    shown = cli("policy", "trust", "--yes")
+    assert "connect  index.crates.io" in shown.stdout
+    cli.task("curl -sS http://other.example.net/\n")
+    done = cli("run", "--", "sh", "task.sh", timeout=120)
+    assert "ringfence refused other.example.net:80" in done.stderr, done

@@ -31,9 +31,10 @@ def _trust(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.policy.in_force import find_policy
     from ringfence.policy.policy import Policy
     from ringfence.policy.widening import beyond_presets
+    from ringfence.supervisor.presets import Presets
     from ringfence.supervisor.trusting import this_person, trust
 
-    policy = Policy.load(args.policy or find_policy(os.getcwd()))
+    policy = Policy.load(args.policy or find_policy(os.getcwd()), network_presets=Presets(paths))
     if args.withdraw:
         trust(paths, policy.root, policy.trust_digest, this_person("peer"), withdraw=True)
         print(one_line(f"no longer trusted: {policy.root}"))
