@@ -331,7 +331,7 @@ class Worker:
         seconds = self.options.ask_millis / 1000
         because = f"held {seconds:g} s for a person's answer, and none came"
         if self._approve is None:
-            because = f"held {seconds:g} s for a person, but this mission has nobody who can be asked"
+            because = "a person has to allow this first, and nobody can be asked while a command runs"
         for ident in self.answerer.overdue(self.answerer.clock()):
             replies += self.answerer.settle(ident, approved=False, because=because)
         self._send(replies)
