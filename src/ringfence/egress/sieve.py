@@ -12,12 +12,13 @@ from ringfence.egress.opening import RefusedError
 LOOKED_FOR = 8
 """Shorter values, and shorter beginnings of values, may stand in any answer by chance."""
 NAMES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
-ESCAPE = re.compile(
-    rb"\r\n[0-9A-Fa-f]{1,8}(?:;[^\r\n]{0,200})?\r\n"  # the seam between two chunks
-    rb"|(?:\\u00|\\x|%)(?P<hex>[0-9A-Fa-f]{2})"
-    rb"|\\(?P<char>[^ux\r\n])"
-    rb"|&\#(?:x0*(?P<ref>[0-9A-Fa-f]{1,2})|0*(?P<number>[0-9]{1,3}));"
-    rb"|&(?P<name>amp|lt|gt|quot|apos);"
+ESCAPE = re.compile(  # one set of first bytes, so that the search goes from one to the next
+    rb"[\r\\%&](?:"
+    rb"(?<=\r)\n[0-9A-Fa-f]{1,8}(?:;[^\r\n]{0,200})?\r\n"  # the seam between two chunks
+    rb"|(?:(?<=%)|(?<=\\)(?:u00|x))(?P<hex>[0-9A-Fa-f]{2})"
+    rb"|(?<=\\)(?P<char>[^ux\r\n])"
+    rb"|(?<=&)\#(?:x0*(?P<ref>[0-9A-Fa-f]{1,2})|0*(?P<number>[0-9]{1,3}));"
+    rb"|(?<=&)(?P<name>amp|lt|gt|quot|apos);)"
 )
 UNFINISHED = re.compile(
     rb"(?:\r|\r\n[0-9A-Fa-f]{0,8}(?:;[^\r\n]{0,200})?\r?|\\(?:u0{0,2}[0-9A-Fa-f]?|x[0-9A-Fa-f]?)?|%[0-9A-Fa-f]?|&[#0-9A-Za-z]{0,8})\Z"
