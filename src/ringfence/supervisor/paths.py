@@ -84,12 +84,35 @@ def user_paths(test_root: str | None = None) -> Paths:
 
 
 def make_private(path: str) -> str:
-    """Make the folder (mode 0700) and check every component above it. Raises RingfenceError naming the bad one."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    check_trusted(path)
-    if stat.S_IMODE(os.lstat(path).st_mode) & 0o077:
-        os.chmod(path, 0o700)
+    """Make the folder and what is missing above it (mode 0700), and check every component.
+
+    Raises RingfenceError naming the bad one.
+    """
+    try:
+        _make(path)
+        check_trusted(path)
+        if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+            os.chmod(path, 0o700)
+    except OSError as error:
+        raise RingfenceError(
+            "state-unusable",
+            f"a folder that ringfence needs cannot be made or used: {error.strerror or error}",
+            where=os.fsdecode(error.filename or path),
+            remedy="it must be a folder of yours, on a writable disk with room: put right what is named",
+        ) from error
     return path
+
+
+def _make(path: str) -> None:
+    """Closed to others whatever the umask: what is made here must not be refused by the check that follows."""
+    if os.path.isdir(path):
+        return
+    _make(os.path.dirname(path))
+    try:
+        os.mkdir(path, mode=0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):  # else another client was faster
+            raise
 
 
 def check_trusted(path: str) -> None:
@@ -100,11 +123,11 @@ def check_trusted(path: str) -> None:
     """
     uid = os.getuid()
     trusted = {0, uid, _root_seen_as()}
-    current = os.path.realpath(path)
+    place = current = os.path.realpath(path)
     while True:
         info = os.lstat(current)
         mode = stat.S_IMODE(info.st_mode)
-        shared = bool(mode & 0o022) and not (mode & stat.S_ISVTX and current != path)
+        shared = bool(mode & 0o022) and not (mode & stat.S_ISVTX and current != place)
         if info.st_uid not in trusted or shared:
             raise RingfenceError(
                 "unsafe-path",
