@@ -16,6 +16,8 @@ from ringfence.supervisor.paths import Paths, check_trusted, make_private
 START_SECONDS = 60.0
 """A cold disk or a slow processor may take most of it."""
 CONNECT_SECONDS = 5.0
+TAKEN_SECONDS = 30.0
+"""Within which a supervisor that is at work says that it has read a request, however long the command then takes."""
 OPEN_FILES = 4096
 """Descriptors that a supervisor may hold: a connection and three streams for each of its clients, and then some."""
 _KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
@@ -86,9 +88,10 @@ def ask(
         try:
             pid = protocol.peer(connection)[0]
             if pid != ending:
-                connection.settimeout(seconds)
+                connection.settimeout(TAKEN_SECONDS if seconds is None else seconds)
                 reader = protocol.Reader(connection)
                 if _is_taken(connection, reader, message, descriptors, paths):
+                    connection.settimeout(seconds)
                     return connection, reader
                 if ending:
                     raise _gone(paths, "two supervisors ended before they took the request, so nothing of it ran")
@@ -129,10 +132,13 @@ def _is_taken(
     paths: Paths,
 ) -> bool:
     try:
-        protocol.send(connection, message, descriptors)
+        try:  # noqa: SIM105 - contextlib is not loaded on the way to a command
+            protocol.send(connection, message, descriptors)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # what it said before it closed is still there to be read
         first = reader.receive_bytes()
     except TimeoutError as error:
-        raise _slow(paths) from error
+        raise _slow(connection, paths) from error
     except OSError:
         return False
     if first is not None and first != protocol.TAKEN:
@@ -153,7 +159,11 @@ def wait_until_gone(paths: Paths, *, seconds: float) -> None:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise RingfenceError("supervisor-slow", "the supervisor has not ended yet") from None
+                    what = "the supervisor has not ended yet"
+                    remedy = "wait for what it finishes, and ask again; its log says what it does"
+                    raise RingfenceError(
+                        "supervisor-slow", what, where=f"{paths.state}/supervisor.log", remedy=remedy
+                    ) from None
                 time.sleep(0.02)
             else:
                 return
@@ -166,7 +176,7 @@ def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
     try:
         message = reader.receive()
     except TimeoutError as error:
-        raise _slow(paths) from error
+        raise _slow(reader.connection, paths) from error
     except OSError:
         message = None
     if message is None:
@@ -178,8 +188,14 @@ def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
     return message
 
 
-def _slow(paths: Paths) -> RingfenceError:
-    return RingfenceError("supervisor-slow", "the supervisor did not answer in time", where=paths.socket)
+def _slow(connection: _socket.socket, paths: Paths) -> RingfenceError:
+    pid = protocol.peer(connection)[0]
+    return RingfenceError(
+        "supervisor-slow",
+        f"the supervisor (process {pid}) did not answer in time",
+        where=paths.socket,
+        remedy=f"try again; if it is stuck, end it with `kill -9 {pid}`: its boxes end too, the next command starts it anew",
+    )
 
 
 def _gone(paths: Paths, what: str) -> RingfenceError:
@@ -206,16 +222,19 @@ def _try_for(paths: Paths) -> _socket.socket | None:
     begun = time.monotonic()
     while True:
         found, waited = _try(paths), time.monotonic() - begun
-        if found is not None or waited > START_SECONDS or (waited > CONNECT_SECONDS and not _starting(paths)):
+        if found is not None or waited > START_SECONDS or (waited > CONNECT_SECONDS and not is_held(paths)):
             return found
         time.sleep(0.02)
 
 
-def _starting(paths: Paths) -> bool:
-    """Whether a supervisor holds the lock."""
+def is_held(paths: Paths) -> bool:
+    """Whether a supervisor has the lock: it starts, serves or ends."""
     import fcntl
 
-    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -231,26 +250,49 @@ def _try(paths: Paths) -> _socket.socket | None:
         return None
     check_trusted(paths.runtime)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.settimeout(CONNECT_SECONDS)
     try:
-        connection.connect(paths.socket)
+        _knock(connection, paths)
+        uid = protocol.peer(connection)[1]
+        if uid != os.getuid():
+            raise RingfenceError(
+                "fake-supervisor",
+                f"uid {uid} answers on the socket of uid {os.getuid()}",
+                where=paths.socket,
+                remedy="find out who made that socket; remove it only then",
+            )
     except (ConnectionRefusedError, FileNotFoundError):
         connection.close()
         return None
-    except OSError as error:
+    except BaseException:
         connection.close()
-        raise RingfenceError("no-supervisor", f"cannot connect: {error.strerror}", where=paths.socket) from error
-    _, uid, _ = protocol.peer(connection)
-    if uid != os.getuid():
-        connection.close()
-        raise RingfenceError(
-            "fake-supervisor",
-            f"uid {uid} answers on the socket of uid {os.getuid()}",
-            where=paths.socket,
-            remedy="find out who made that socket; remove it only then",
-        )
+        raise
     connection.settimeout(None)
     return connection
+
+
+def _knock(connection: _socket.socket, paths: Paths) -> None:
+    """Connect; where the queue in front of the supervisor is full, wait for a place.
+
+    Raises ConnectionRefusedError or FileNotFoundError where nobody listens, RingfenceError for anything else.
+    """
+    import time
+
+    connection.setblocking(False)
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            connection.connect(paths.socket)
+            break
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                what = "more clients wait for the supervisor than it takes in; nothing ran"
+                raise RingfenceError("supervisor-busy", what, where=paths.socket, remedy="try again") from None
+        except (ConnectionRefusedError, FileNotFoundError):
+            raise
+        except OSError as error:
+            what = f"cannot connect: {error.strerror or error}"
+            raise RingfenceError("no-supervisor", what, where=paths.socket) from error
+        time.sleep(0.02)
 
 
 def _start(paths: Paths) -> None:

@@ -49,10 +49,10 @@ def send_bytes(connection: _socket.socket, body: bytes, descriptors: tuple[int, 
 class Reader:
     """Reads frames from one connection and keeps the descriptors that came with them."""
 
-    __slots__ = ("_buffer", "_connection", "descriptors", "until")
+    __slots__ = ("_buffer", "connection", "descriptors", "until")
 
     def __init__(self, connection: _socket.socket) -> None:
-        self._connection = connection
+        self.connection = connection
         self._buffer = b""
         self.descriptors: list[int] = []
         self.until: float | None = None
@@ -102,9 +102,9 @@ class Reader:
 
     def _chunk(self) -> bytes:
         if self.until is not None:
-            self._connection.settimeout(max(0.001, self.until - time.monotonic()))
+            self.connection.settimeout(max(0.001, self.until - time.monotonic()))
         space = _socket.CMSG_SPACE(MAX_DESCRIPTORS * _INT)
-        data, ancillary, flags, _ = self._connection.recvmsg(65536, space, _socket.MSG_CMSG_CLOEXEC)
+        data, ancillary, flags, _ = self.connection.recvmsg(65536, space, _socket.MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 self.descriptors.extend(_ints(payload))

@@ -1,0 +1,158 @@
+"""What a client does while a supervisor is full, stuck, starting or ending: it waits so long, and says which it was."""
+
+import argparse
+import contextlib
+import fcntl
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from ringfence.cli import stop
+from ringfence.model.errors import RingfenceError
+from ringfence.supervisor import client, protocol
+from ringfence.supervisor.paths import user_paths
+
+BUSY = b'{"error":{"code":"supervisor-busy","what":"full","where":"","remedy":"try again","kind":"RingfenceError"}}'
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    monkeypatch.delenv("AGENT_ENV_CLASS", raising=False)
+    (tmp_path / "r").mkdir(mode=0o700)
+    found = user_paths(str(tmp_path / "r"))
+    os.makedirs(found.runtime, mode=0o700)
+    return found
+
+
+@pytest.fixture
+def listener(paths):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(paths.socket)
+        made.listen(1)
+        yield made
+
+
+def serving(listener, talk):
+    """Let ``talk`` have the first connection, in a thread of its own."""
+
+    def serve():
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            talk(connection)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("size", [10, 4_000_000])
+def test_one_that_is_turned_away_hears_why_however_much_it_had_to_say(paths, listener, size):
+    thread = serving(listener, lambda connection: protocol.send_bytes(connection, BUSY))
+    with pytest.raises(RingfenceError) as refused:
+        client.request(paths, "decide", {"line": "x" * size})
+    thread.join()
+    assert refused.value.code == "supervisor-busy"
+
+
+def test_where_the_queue_is_full_a_client_waits_for_its_place(paths, listener):
+    waiting = fill(paths)
+    begun = threading.Event()
+
+    def take_all():
+        begun.wait()
+        with contextlib.suppress(OSError):
+            while True:
+                listener.accept()[0].close()
+
+    thread = threading.Thread(target=take_all, daemon=True)
+    thread.start()
+    threading.Timer(0.1, begun.set).start()
+    client.connect(paths, start=False).close()
+    for one in waiting:
+        one.close()
+
+
+def test_a_queue_that_stays_full_is_named(paths, listener, monkeypatch):
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.2)
+    waiting = fill(paths)
+    with pytest.raises(RingfenceError) as refused:
+        client.connect(paths, start=False)
+    assert refused.value.code == "supervisor-busy"
+    for one in waiting:
+        one.close()
+
+
+def fill(paths):
+    """Connections that nobody has accepted, as many as go."""
+    found = []
+    while True:
+        one = socket.socket(socket.AF_UNIX)
+        one.setblocking(False)
+        found.append(one)
+        try:
+            one.connect(paths.socket)
+        except BlockingIOError:
+            return found
+
+
+def test_a_supervisor_that_stands_still_is_named_with_its_process(paths, listener, monkeypatch):
+    monkeypatch.setattr(client, "TAKEN_SECONDS", 0.2)
+    with pytest.raises(RingfenceError) as slow:
+        client.ask(paths, {"verb": "run"})
+    assert slow.value.code == "supervisor-slow"
+    assert f"kill -9 {os.getpid()}" in slow.value.remedy
+
+
+def test_what_was_taken_may_last_as_long_as_it_does(paths, listener, monkeypatch):
+    monkeypatch.setattr(client, "TAKEN_SECONDS", 1.0)
+
+    def talk(connection):
+        protocol.Reader(connection).receive_bytes()
+        protocol.send_bytes(connection, protocol.TAKEN)
+        time.sleep(2.0)
+        protocol.send_bytes(connection, b'{"exit":0}')
+
+    thread = serving(listener, talk)
+    connection, reader = client.ask(paths, {"verb": "run"})
+    try:
+        assert client.answer(reader, paths) == {"exit": 0}
+    finally:
+        connection.close()
+    thread.join()
+
+
+def test_stop_waits_for_one_that_starts_or_ends(paths, capsys):
+    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    over = []
+
+    def end():
+        over.append(True)
+        os.close(lock)
+
+    timer = threading.Timer(0.3, end)
+    timer.start()
+    assert stop.run(argparse.Namespace(), paths) == 0
+    assert over
+    timer.join()
+    assert capsys.readouterr().out == "no supervisor is running\n"
+
+
+def test_stop_says_when_it_could_not(paths, monkeypatch):
+    monkeypatch.setattr(stop, "SECONDS", 0.2)
+    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(RingfenceError) as left:
+            stop.run(argparse.Namespace(), paths)
+        assert left.value.code == "no-supervisor"
+    finally:
+        os.close(lock)
+
+
+def test_stop_where_nothing_was_ever_started(tmp_path, capsys):
+    assert stop.run(argparse.Namespace(), user_paths(str(tmp_path / "nothing"))) == 0
+    assert capsys.readouterr().out == "no supervisor is running\n"
