@@ -98,7 +98,7 @@ def test_broken_requests_are_a_protocol_fault_and_nothing_else(body):
     )
 )
 def test_json_that_is_no_request_is_a_protocol_fault(value):
-    body = json.dumps({"verb": "run", "version": 1, "cwd": "/", "surprise": value}).encode()
+    body = json.dumps({"verb": "run", "version": protocol.VERSION, "cwd": "/", "surprise": value}).encode()
     with pytest.raises(protocol.ProtocolError):
         requests.parse(body)
 
@@ -117,7 +117,7 @@ def test_every_verb_parses_with_what_it_needs():
         "promotion": {"body": {}},
     }
     for verb, fields in good.items():
-        parsed = requests.parse(json.dumps({"verb": verb, "version": 1, **fields}).encode())
+        parsed = requests.parse(json.dumps({"verb": verb, "version": protocol.VERSION, **fields}).encode())
         assert type(parsed).__struct_config__.tag == verb
 
 
@@ -143,3 +143,17 @@ def test_an_answer_is_read_as_it_was_meant_whatever_is_in_it(value):
 def test_names_that_are_not_utf_8_and_large_numbers_are_answered_too():
     value = {"path": os.fsdecode(b"\xff"), "count": 1 << 70}
     assert protocol.decode(server._encoded(value)) == value
+
+
+@pytest.mark.parametrize("version", [0, 1, protocol.VERSION + 1, 10**30])
+def test_a_request_of_another_version_is_told_so_whatever_else_is_in_it(version):
+    asked = {"verb": "a-verb-to-come", "version": version, "more": [1]}
+    with pytest.raises(protocol.ProtocolError) as refused:
+        requests.parse(json.dumps(asked).encode())
+    assert refused.value.code == "other-version"
+    assert "ringfence stop" in refused.value.remedy
+
+
+def test_stop_is_understood_from_any_version():
+    asked = {"verb": "stop", "version": protocol.VERSION + 7, "when": "now"}
+    assert isinstance(requests.parse(json.dumps(asked).encode()), requests.Stop)

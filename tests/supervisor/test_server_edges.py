@@ -21,10 +21,12 @@ def serving(tmp_path, monkeypatch):
 
     made = server.Server(Office(), None)
     path = str(tmp_path / "s.sock")
+    places = [path]
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(16)
-        thread = threading.Thread(target=made.serve, args=(listener,), kwargs={"idle_seconds": 3600.0})
+        looks = {"idle_seconds": 3600.0, "look_at": lambda: places[-1]}
+        thread = threading.Thread(target=made.serve, args=(listener,), kwargs=looks)
         thread.start()
         yield made, path
         made.stop()
@@ -104,3 +106,27 @@ def test_without_descriptors_the_next_client_waits_and_the_processor_rests(servi
         assert next(looks) <= spent / server.FULL_SECONDS + 2
         protocol.send(waiting, {"verb": "status", "version": protocol.VERSION})
         assert protocol.Reader(waiting).receive_bytes() == protocol.TAKEN
+
+
+def test_a_supervisor_ends_when_clients_look_in_another_place(tmp_path, monkeypatch):
+    """After a log-in they look below /run/user, and the ledger must be free for the one that they start there."""
+    monkeypatch.setattr(server, "DOOR_SECONDS", 0.05)
+    made = server.Server(None, None)
+    path, places = str(tmp_path / "s.sock"), []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(16)
+        looked = threading.Event()
+
+        def look_at():
+            looked.set()
+            return places[0] if places else path
+
+        looks = {"idle_seconds": 3600.0, "look_at": look_at}
+        thread = threading.Thread(target=made.serve, args=(listener,), kwargs=looks)
+        thread.start()
+        assert looked.wait(30)
+        assert thread.is_alive()
+        places.append(str(tmp_path / "elsewhere" / "s.sock"))
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,6 +1,8 @@
 """``ringfence serve``: the supervisor in the foreground, until Ctrl-C."""
 
 import argparse
+import os
+import pwd
 
 from ringfence.supervisor.paths import Paths
 
@@ -15,6 +17,6 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.supervisor import daemon
 
     del args
-    words = [] if paths.test_root is None else ["--test-root", paths.test_root]
-    print(f"serving on {paths.socket}; stop with Ctrl-C", flush=True)
-    return daemon.main(words)
+    os.chdir("/")
+    os.environ["HOME"] = pwd.getpwuid(os.getuid()).pw_dir
+    return daemon.main([] if paths.test_root is None else ["--test-root", paths.test_root])

@@ -11,15 +11,13 @@ import sys
 
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, PromotionError, RingfenceError
 from ringfence.supervisor import protocol
-from ringfence.supervisor.paths import Paths, check_trusted, make_private
+from ringfence.supervisor.paths import Paths, check_trusted, make_private, unusable
 
 START_SECONDS = 60.0
 """A cold disk or a slow processor may take most of it."""
 CONNECT_SECONDS = 5.0
 TAKEN_SECONDS = 30.0
 """Within which a supervisor that is at work says that it has read a request, however long the command then takes."""
-OPEN_FILES = 4096
-"""Descriptors that a supervisor may hold: a connection and three streams for each of its clients, and then some."""
 _KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
 FIXED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -182,10 +180,17 @@ def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
     if message is None:
         text = "the supervisor ended before it answered; nothing ran outside a box, and its boxes ended with it"
         raise _gone(paths, text)
+    raise_fault(message)
+    return message
+
+
+def raise_fault(message: dict[str, object]) -> None:
+    """Raise the supervisor's fault as an error of this process, of the same kind; return where there is none."""
     fault = message.get("error")
     if isinstance(fault, dict):
-        raise remote_fault(fault)
-    return message
+        text = {name: str(fault.get(name, "")) for name in ("code", "what", "where", "remedy")}
+        kind = _KINDS.get(str(fault.get("kind", "")), RingfenceError)
+        raise kind(text["code"], text["what"], where=text["where"], remedy=text["remedy"])
 
 
 def _slow(connection: _socket.socket, paths: Paths) -> RingfenceError:
@@ -201,13 +206,6 @@ def _slow(connection: _socket.socket, paths: Paths) -> RingfenceError:
 def _gone(paths: Paths, what: str) -> RingfenceError:
     remedy = f"read {paths.state}/supervisor.log; the next command starts it again"
     return RingfenceError("supervisor-gone", what, where=paths.socket, remedy=remedy)
-
-
-def remote_fault(fault: dict[str, object]) -> RingfenceError:
-    """The supervisor's fault as an error of this process, of the same kind."""
-    text = {name: str(fault.get(name, "")) for name in ("code", "what", "where", "remedy")}
-    kind = _KINDS.get(str(fault.get("kind", "")), RingfenceError)
-    return kind(text["code"], text["what"], where=text["where"], remedy=text["remedy"])
 
 
 def inside_box() -> bool:
@@ -299,16 +297,18 @@ def _start(paths: Paths) -> None:
     """Start the supervisor as a build tool starts its daemon: nothing of this client stays in it.
 
     Clean environment, cwd /, own session, no descriptors, no signal blocked or ignored, no limits but the hard ones.
+    Raises the fault for which it did not start.
     """
     import contextlib
-    import resource  # noqa: F401 - loaded before the fork, used after it
+    import fcntl  # noqa: F401 - loaded before the fork, used after it
+    import resource  # noqa: F401 - as above
     import signal  # noqa: F401 - as above
 
     for folder in (paths.state, paths.runtime):
         make_private(folder)
     daemon = os.path.join(os.path.dirname(os.path.abspath(__file__)), "daemon.py")
     ready, report = os.pipe()
-    log = os.open(f"{paths.state}/supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    log = _open_log(f"{paths.state}/supervisor.log")
     arguments = [sys.executable, "-I", daemon, "--ready", "3"]
     if paths.test_root is not None:
         arguments += ["--test-root", paths.test_root]
@@ -323,17 +323,28 @@ def _start(paths: Paths) -> None:
         os.close(ready)
         with contextlib.suppress(ChildProcessError):  # a caller that ignores its children has it reaped by the kernel
             os.waitpid(child, 0)
+    if said.startswith(b"{"):
+        raise_fault(protocol.decode(said))
     if not said.startswith(b"ready"):
-        text = said.decode("utf-8", "backslashreplace").strip()
         raise RingfenceError(
             "no-supervisor",
-            text or "the supervisor ended while it started",
+            said.decode("utf-8", "backslashreplace") or "the supervisor ended while it started",
             where=daemon,
             remedy=f"read {paths.state}/supervisor.log, then try `ringfence doctor`",
         )
 
 
+def _open_log(path: str) -> int:
+    how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe there is not waited for
+    try:
+        return os.open(path, how, 0o600)
+    except OSError as error:
+        raise unusable(error, path) from error
+
+
 def _become_daemon(arguments: list[str], report: int, log: int) -> None:
+    import fcntl
+
     try:
         os.setsid()
         if os.fork():
@@ -341,8 +352,8 @@ def _become_daemon(arguments: list[str], report: int, log: int) -> None:
         os.chdir("/")
         os.umask(0o077)
         null = os.open("/dev/null", os.O_RDWR)
-        os.dup2(report, 9)
-        for target, source in ((0, null), (1, log), (2, log), (3, 9)):
+        beyond = [fcntl.fcntl(each, fcntl.F_DUPFD, 4) for each in (null, log, log, report)]  # none covers another
+        for target, source in enumerate(beyond):
             os.dup2(source, target)
         _leave_behind()
         os.execve(arguments[0], arguments, {"PATH": FIXED_PATH})
@@ -364,9 +375,6 @@ def _leave_behind() -> None:
     for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_FSIZE):
         hard = resource.getrlimit(limit)[1]
         resource.setrlimit(limit, (hard, hard))
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    files = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
 
 
 def _read_with_limit(descriptor: int, seconds: float) -> bytes:

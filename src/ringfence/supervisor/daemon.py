@@ -4,6 +4,8 @@ Order matters. The launcher is forked before anything is loaded or threaded; the
 left is finished before the first client is heard; the socket appears last.
 """
 
+import contextlib
+import errno
 import gc
 import os
 import resource
@@ -21,32 +23,67 @@ if __package__ in {None, ""}:  # started as a script: this file's own place says
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from ringfence.model.errors import RingfenceError
-from ringfence.supervisor.paths import Paths, make_private, user_paths
+from ringfence.supervisor import jsontext, protocol
+from ringfence.supervisor.paths import Paths, make_private, unusable, user_paths
 
 IDLE_SECONDS = 3600
 """With nothing running and nothing asked for this long, the supervisor ends; the next client starts it again."""
 BACKLOG = 128
+MOST_FILES = 4096
+"""Descriptors: a connection and three streams for each of the clients that are served at once, and then some."""
+FEWEST_FILES = 256
+LEAST_MEMORY = 1024 * 1024 * 1024
+"""Bytes of address space: each thread reserves some sixty megabytes of it."""
 ENDING_SECONDS = 15.0
 """For this long a supervisor that holds the lock and does not serve is waited for."""
 
 
+class Starter:
+    """Whoever started this process: hears once, by a descriptor, how that went. None where a person looks on."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self.watches = descriptor is None
+        self._descriptor = descriptor
+
+    def tell(self, text: bytes) -> None:
+        """``ready``, or the fault; what comes after the first is not said any more."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        with contextlib.suppress(OSError):  # it is gone; we serve all the same
+            os.write(descriptor, text)
+        os.close(descriptor)
+
+
 def main(arguments: list[str]) -> int:
-    """Serve until stopped. ``--ready FD`` gets ``ready`` or the fault, once."""
-    ready = int(_option(arguments, "--ready") or -1)
+    """Serve until stopped. ``--ready FD`` is told of it; without, faults are raised."""
+    descriptor = _option(arguments, "--ready")
+    starter = Starter(None if descriptor is None else int(descriptor))
     paths = user_paths(_option(arguments, "--test-root"))
     try:
-        listener, lock = prepare(paths)
+        return _main(paths, starter)
     except (RingfenceError, OSError) as error:
-        _tell(ready, str(error).encode())
+        if starter.watches:
+            raise
+        fault = error if isinstance(error, RingfenceError) else unusable(error, paths.state)
+        print(fault, file=sys.stderr, flush=True)
+        starter.tell(jsontext.encode(protocol.fault(fault)).encode())
         return 1
-    if listener is None:
-        _tell(ready, b"ready\n")  # another one won the race and serves already
-        return 0
-    try:
-        return _serve(paths, listener, lock, ready)
-    except (RingfenceError, OSError) as error:
-        _tell(ready, str(error).encode())
-        raise
+
+
+def _main(paths: Paths, starter: Starter) -> int:
+    listener, lock = prepare(paths)
+    if listener is not None:
+        return _serve(paths, listener, lock, starter)
+    if starter.watches:
+        raise RingfenceError(
+            "already-serving",
+            "a supervisor of this user serves already",
+            where=paths.socket,
+            remedy="use that one, or end it with `ringfence stop`",
+        )
+    starter.tell(b"ready\n")
+    return 0
 
 
 def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
@@ -59,6 +96,7 @@ def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _undumpable()
+    _make_room()
     for folder in (paths.state, paths.runtime):
         make_private(folder)
     lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -86,10 +124,10 @@ def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
 def _serves(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
-        return probe.connect_ex(path) == 0
+        return probe.connect_ex(path) in {0, errno.EAGAIN}  # its queue is full: it serves
 
 
-def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
+def _serve(paths: Paths, listener: socket.socket, lock: int, starter: Starter) -> int:
     from ringfence.sandbox.launcher import Launcher
     from ringfence.sandbox.probe import probe_host
 
@@ -105,14 +143,16 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, ready: int) -> int:
 
     door = identity(paths.socket)
     server = _open(paths, launcher, host)
-    stopping = (signal.SIGTERM, signal.SIGINT)
-    for number in stopping:
-        signal.signal(number, lambda *_: server.stop())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, lambda *_: server.stop())
     try:
         listener.listen(BACKLOG)
-        _tell(ready, b"ready\n")
+        if starter.watches:
+            print(f"serving on {paths.socket}; stop with Ctrl-C", flush=True)
+        starter.tell(b"ready\n")
         gc.freeze()  # what is loaded by now stays: a full collection would hold up a command for 30 ms to look through it
-        server.serve(listener, idle_seconds=IDLE_SECONDS)
+        server.serve(listener, idle_seconds=IDLE_SECONDS, look_at=lambda: user_paths(paths.test_root).socket)
     finally:
         # The door first: clients that come now find no socket and wait for the lock, not for an answer.
         if door is not None and identity(paths.socket) == door:
@@ -140,6 +180,25 @@ def _open(paths: Paths, launcher: "Launcher | None", host: "HostReport") -> "Ser
         time.sleep(0.05)
 
 
+def _make_room() -> None:
+    """As many descriptors as this user may have, up to what is of use. Raises RingfenceError where a limit is too low."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    memory = resource.getrlimit(resource.RLIMIT_AS)[1]
+    low = []
+    if files < FEWEST_FILES:
+        low.append(f"{files} open files, of {FEWEST_FILES}")
+    if memory != resource.RLIM_INFINITY and memory < LEAST_MEMORY:
+        low.append(f"{memory >> 20} MiB of address space, of {LEAST_MEMORY >> 20}")
+    if low:
+        raise RingfenceError(
+            "limits-too-low",
+            f"the session that starts the supervisor allows it less than it needs: {'; '.join(low)}",
+            remedy="start it from a session with higher hard limits: see `ulimit -Hn` and `ulimit -Hv`",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+
+
 def _undumpable() -> None:
     """No core dump, no ptrace and no /proc/PID/environ or mem for other processes of this user."""
     import ctypes
@@ -151,16 +210,6 @@ def _undumpable() -> None:
 
 def _option(arguments: list[str], name: str) -> str | None:
     return arguments[arguments.index(name) + 1] if name in arguments[:-1] else None
-
-
-def _tell(descriptor: int, text: bytes) -> None:
-    if descriptor < 0:
-        return
-    try:
-        os.write(descriptor, text[:4096])
-        os.close(descriptor)
-    except OSError:
-        return  # told already, or the client that started us is gone; we serve all the same
 
 
 if __name__ == "__main__":

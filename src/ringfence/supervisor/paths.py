@@ -94,13 +94,18 @@ def make_private(path: str) -> str:
         if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
             os.chmod(path, 0o700)
     except OSError as error:
-        raise RingfenceError(
-            "state-unusable",
-            f"a folder that ringfence needs cannot be made or used: {error.strerror or error}",
-            where=os.fsdecode(error.filename or path),
-            remedy="it must be a folder of yours, on a writable disk with room: put right what is named",
-        ) from error
+        raise unusable(error, path) from error
     return path
+
+
+def unusable(error: OSError, path: str) -> RingfenceError:
+    """The fault of a folder or file of ringfence's own that the system does not let it have."""
+    return RingfenceError(
+        "state-unusable",
+        f"ringfence cannot make or use a file or folder of its own: {error.strerror or error}",
+        where=os.fsdecode(error.filename or path),
+        remedy="move away what has its name, make what lies above yours, free space on the disk, mount it writable",
+    )
 
 
 def _make(path: str) -> None:

@@ -114,6 +114,12 @@ class Reader:
         return data
 
 
+def fault(error: RingfenceError) -> dict[str, object]:
+    """An error as the message that tells it; ``client.raise_fault`` is the way back."""
+    told = {name: str(getattr(error, name)) for name in ("code", "what", "where", "remedy")}
+    return {"error": {**told, "kind": type(error).__name__}}
+
+
 def decode(body: bytes) -> dict[str, object]:
     """The JSON object in a frame. Raises ProtocolError for broken bytes, never anything else."""
     try:

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ringfence.supervisor import protocol
 from ringfence.supervisor.protocol import ProtocolError
 
 
@@ -96,9 +97,28 @@ Request: TypeAlias = Status | Stop | Decide | Run | Trust | Mission | LedgerVerb
 _DECODER = msgspec.json.Decoder(Request)
 
 
+class _Head(msgspec.Struct):
+    """What a request of any version has, whatever else is in it."""
+
+    verb: str
+    version: int
+
+
 def parse(body: bytes) -> Request:
-    """The request in a frame's bytes. Raises ProtocolError naming what is wrong, never anything else."""
+    """The request in a frame's bytes. Raises ProtocolError naming what is wrong, never anything else.
+
+    ``stop`` is understood from any version: it is how a supervisor of another version is ended.
+    """
     try:
+        head = msgspec.json.decode(body, type=_Head)
+        if head.verb == "stop":
+            return Stop(version=head.version)
+        if head.version != protocol.VERSION:
+            raise ProtocolError(
+                "other-version",
+                f"the supervisor speaks version {protocol.VERSION} and this client version {head.version}; nothing ran",
+                remedy="end it with `ringfence stop`; the next command starts the right one",
+            )
         return _DECODER.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise ProtocolError("bad-request", f"the request is not one that this supervisor knows: {error}") from error

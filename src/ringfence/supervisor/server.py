@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 
 import msgspec
 
@@ -60,19 +61,19 @@ class Server:
         self._stopping.set()
         os.write(self._wake_write, b"x")
 
-    def serve(self, listener: socket.socket, *, idle_seconds: float) -> None:
+    def serve(self, listener: socket.socket, *, idle_seconds: float, look_at: Callable[[], str]) -> None:
         """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs.
 
         Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew. And when
-        its socket is no longer where it was bound (the folder goes with a log-out): with what runs finished, its ledger
-        is free for the one that clients find.
+        its socket is not where clients look (``look_at``; the folder goes with a log-out and comes with a log-in): with
+        what runs finished, its ledger is free for the one that clients find.
         """
         try:
-            self._serve(listener, idle_seconds)
+            self._serve(listener, idle_seconds, look_at)
         finally:
             self._ended = True
 
-    def _serve(self, listener: socket.socket, idle_seconds: float) -> None:
+    def _serve(self, listener: socket.socket, idle_seconds: float, look_at: Callable[[], str]) -> None:
         listener.setblocking(False)
         door = identity(listener.getsockname())
         while not self._stopping.is_set():
@@ -82,7 +83,7 @@ class Server:
                 return
             if listener.fileno() in readable:
                 self._accept(listener)
-            elif self._idle_for() > (idle_seconds if door == identity(listener.getsockname()) else 0.0):
+            elif self._idle_for() > (idle_seconds if door == identity(look_at()) else 0.0):
                 return
 
     def close(self) -> None:
@@ -159,12 +160,6 @@ class Server:
             self._office.allow_control(caller, "stop")
             self.stop()
             return {"stopped": True}
-        if request.version != protocol.VERSION:
-            raise RingfenceError(
-                "other-version",
-                "the supervisor is of another version than this client",
-                remedy="end it with `ringfence stop`; the next command starts the right one",
-            )
         if self._is_ending():
             return None
         protocol.send_bytes(caller.connection, protocol.TAKEN)
@@ -201,14 +196,7 @@ def _turn_away(connection: socket.socket, why: str) -> None:
 
 
 def _say(connection: socket.socket, error: RingfenceError) -> None:
-    fault = {
-        "code": error.code,
-        "what": error.what,
-        "where": error.where,
-        "remedy": error.remedy,
-        "kind": type(error).__name__,
-    }
     try:
-        protocol.send(connection, {"error": fault})
+        protocol.send(connection, protocol.fault(error))
     except OSError:
         return  # nobody is left to hear it
