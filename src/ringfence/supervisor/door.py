@@ -7,6 +7,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import msgspec
+
+import ringfence
 from ringfence.ledger import record
 from ringfence.model.call import Context, ToolCall
 from ringfence.model.decision import Decision, Place, Reason
@@ -211,19 +214,24 @@ def _identity(path: str) -> tuple[int, ...]:
 
 def refuse_own_home_inside(policy: Policy) -> None:
     """An agent that could write the fence's code would be its own judge: refuse, and name the path."""
-    import ringfence
-
-    own = {
-        "package": os.path.realpath(os.path.dirname(ringfence.__file__)),
-        "interpreter": os.path.realpath(sys.executable),
-        "environment": os.path.realpath(sys.prefix),
+    package = os.path.realpath(os.path.dirname(ringfence.__file__))
+    imported = {
+        "package": package,
+        "folder of imports": os.path.dirname(package),
+        "library": os.path.dirname(os.path.realpath(os.__file__)),
+        "dependencies": os.path.dirname(os.path.dirname(os.path.realpath(msgspec.__file__))),
     }
+    own = {**imported, "interpreter": os.path.realpath(sys.executable), "environment": os.path.realpath(sys.prefix)}
     for root in policy.roots:
         for what, path in own.items():
-            if path == root or path.startswith(root.rstrip("/") + "/"):
+            if _lies_in(path, root) or (what in imported and _lies_in(root, path)):
                 raise PolicyError(
                     "fence-inside-root",
-                    f"ringfence's own {what} {path} lies inside the allowed root {root}",
+                    f"ringfence's own {what} {path} and the allowed root {root} overlap",
                     where=str(policy.root),
                     remedy="install ringfence outside of every repository that agents work in",
                 )
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
