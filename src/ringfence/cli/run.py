@@ -140,17 +140,31 @@ def _finish(message: dict[str, object], options: Options, output: tuple[int, int
     if file is not None or options.json:
         import json
     if file is not None:
-        with open(file, "w", encoding="utf-8") as stream:
-            json.dump(report, stream, indent=2)
-            stream.write("\n")
+        _write(json.dumps(report, indent=2), file, str(options.report), message)
     if options.json:
         for name, descriptor in (("stdout", output[1]), ("stderr", output[2])):
             report[name] = _contents(descriptor)
-        print(json.dumps(report, indent=2))
+        _write(json.dumps(report, indent=2), 1, "standard output", message)
     else:
         for line in _lines(message):
             print(one_line(line), file=sys.stderr)
     return _status(message, raise_signal=not options.json)
+
+
+def _write(text: str, file: int, name: str, message: dict[str, object]) -> None:
+    """Write a report. Raises RingfenceError saying what came of the command, which nobody can read there now."""
+    try:
+        with open(file, "w", encoding="utf-8", closefd=file > 2) as stream:
+            stream.write(text + "\n")
+    except OSError as error:
+        came = f"exit {message.get('exit')}" if message.get("signal") is None else f"signal {message.get('signal')}"
+        raise RingfenceError(
+            "report-not-written",
+            f"the command {f'ran ({came})' if message.get('ran') else 'did not run'}, and its report cannot be written: "
+            f"{error.strerror or error}",
+            where=name,
+            remedy="see `ringfence ledger show`, which has it; free space, or name another file",
+        ) from error
 
 
 def _contents(descriptor: int) -> str:
@@ -193,7 +207,8 @@ class _Forwarding:
 
     def __enter__(self) -> None:
         for number in SIGNALS:
-            self._old[number] = _signal.signal(number, self._forward)
+            if _signal.getsignal(number) != _signal.SIG_IGN:  # else its caller wants it not to count, as nohup does
+                self._old[number] = _signal.signal(number, self._forward)
         self._old[_signal.SIGWINCH] = _signal.signal(_signal.SIGWINCH, self._resize)
 
     def __exit__(self, *_: object) -> None:

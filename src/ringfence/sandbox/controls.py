@@ -87,3 +87,13 @@ def explain(plan: BoxPlan, what: str, number: int) -> BoxError:
             remedy="ringfence doctor names the cause and the remedy",
         )
     return BoxError("box-start", f"the box could not be built: {what}{cause}", where=where, remedy="ringfence doctor")
+
+
+def lost(plan: BoxPlan, what: str) -> BoxError:
+    """The fault of a box that had started its command and then was no more."""
+    return BoxError(
+        "box-lost",
+        f"the command was cut short: {what}; nothing that it changed was applied",
+        where=plan.layer.target if plan.layer else plan.cwd,
+        remedy="run it again; what it changed until then is kept, see `ringfence mission list`",
+    )

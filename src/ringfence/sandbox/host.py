@@ -1,5 +1,6 @@
 """What the planner must know of this host, and the one folder it prepares: the box's /etc. Reads, never judges."""
 
+import contextlib
 import hashlib
 import os
 import pwd
@@ -63,12 +64,13 @@ def prepare_etc(state_dir: str) -> str:
     if os.path.isdir(wanted):
         return wanted
     made = tempfile.mkdtemp(prefix="view.", dir=state_dir)
-    _copy_allowed(made)
-    _open_to_the_box(made)
     try:
-        os.rename(made, wanted)
-    except OSError:
-        shutil.rmtree(made)  # another supervisor of this user was faster
+        _copy_allowed(made)
+        _open_to_the_box(made)
+        with contextlib.suppress(OSError):  # another supervisor of this user was faster
+            os.rename(made, wanted)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)  # on a full disk each try would leave one
     return wanted
 
 

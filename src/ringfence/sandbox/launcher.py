@@ -21,7 +21,7 @@ from typing import Any, Self
 from ringfence.model.box import BoxPlan, Control, Execution, Observation
 from ringfence.model.errors import BoxError
 from ringfence.model.ids import CallId, Micros
-from ringfence.sandbox.controls import controls_in, controls_of, explain
+from ringfence.sandbox.controls import controls_in, controls_of, explain, lost
 from ringfence.sandbox.middle import prepare_middle
 from ringfence.sandbox.orders import compile_order
 from ringfence.sandbox.probe import AS_MAKER, BUBBLEWRAP
@@ -188,7 +188,7 @@ class Box:
                     self._ended = frame[1]
                     self._channel.close()
                 case "failed":
-                    self._fault = explain(self.plan, frame[1], frame[2])
+                    self._fault = lost(self.plan, frame[1]) if self._pid else explain(self.plan, frame[1], frame[2])
                     self._channel.close()
                 case "stopped":
                     self.stopped = self._on_stop is not None

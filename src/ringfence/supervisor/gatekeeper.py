@@ -97,7 +97,7 @@ class Gatekeeper:
         key = (str(policy.root), policy.trusted_directories)
         at, facts = self._known_facts.get(key, (Micros(0), None))
         now = self._door.now()
-        if facts is None or not 0 <= now - at < FACTS_FRESH:
+        if facts is None or not 0 <= now - at < FACTS_FRESH or not os.path.isdir(facts.etc):  # as after a teardown
             path = ":".join((*policy.trusted_directories, *STANDARD_PATH))
             facts = gather_host_facts(self._state, path=path, trees=(str(policy.root),))
             self._known_facts[key] = (now, facts)

@@ -34,7 +34,7 @@ def test_kill_9_of_the_launcher_ends_its_boxes(bench, wait_for, tmp_path):
     pids = box.pids()
     os.kill(launcher.pid, signal.SIGKILL)
     wait_for(lambda: gone(pids))
-    with pytest.raises(BoxError, match="went away"):
+    with pytest.raises(BoxError, match="cut short: the launcher went away"):
         box.wait(10)
     with pytest.raises(BoxError):
         launcher.start(bench.plan("true"), stdin=null, stdout=null, stderr=null)

@@ -1,0 +1,95 @@
+"""The end of a run: which signals reach the command, which not, and what is said when its report cannot be written."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.needs_userns
+
+WAITS = "echo begun; read word; echo $word\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_a_signal_that_the_caller_ignores_does_not_reach_the_command(cli, number):
+    """As under nohup, or behind `&` in a script."""
+    cli.task(WAITS)
+    running = cli.start(
+        "run", "--", "sh", "task.sh", stdin=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_IGN)
+    )
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(number)
+    out, error = running.communicate("done\n", timeout=60)
+    assert (running.returncode, out) == (0, "done\n"), error
+
+
+def test_any_other_still_does(cli):
+    cli.task(WAITS)
+    running = cli.start("run", "--", "sh", "task.sh", stdin=subprocess.PIPE)
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGHUP)
+    assert running.wait(60) == -signal.SIGHUP
+    running.communicate()
+
+
+@pytest.mark.parametrize(("words", "came"), [(("true",), "ran (exit 0)"), (("touch", "x"), "did not run")])
+def test_a_report_that_cannot_be_written_afterwards_says_what_came_of_the_command(cli, words, came):
+    done = cli("run", "--report", "/dev/full", "--", *words)
+    assert done.returncode == 1
+    assert "error[report-not-written]" in done.stderr
+    assert came in done.stderr
+    assert "/dev/full" in done.stderr
+
+
+def test_a_report_for_a_reader_that_has_gone_says_so_too(cli):
+    full = os.open("/dev/full", os.O_WRONLY)
+    done = subprocess.run(
+        [*cli.words, "run", "--json", "--", "false"],
+        cwd=cli.project,
+        stdout=full,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    os.close(full)
+    assert done.returncode == 1
+    assert "ran (exit 1)" in done.stderr
+
+
+def test_after_a_teardown_the_next_command_runs(cli):
+    assert cli("run", "--", "true").returncode == 0
+    done = cli("teardown")
+    assert done.returncode == 0, done.stderr
+    done = cli("run", "--", "cat", "a.txt")
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+
+
+@pytest.mark.parametrize("part", ["launcher", "box"])
+def test_a_part_that_is_killed_while_the_command_runs_is_not_said_to_have_kept_it_from_running(cli, part):
+    cli.task("echo > made.txt; echo begun; sleep 60\n")
+    running = cli.start("run", "--", "sh", "task.sh")
+    assert running.stdout.readline() == "begun\n"
+    (launcher,) = children(cli.supervisor_pid())
+    (box,) = [pid for pid in children(launcher) if children(pid)]
+    os.kill(launcher if part == "launcher" else box, signal.SIGKILL)
+    _, error = running.communicate(timeout=60)
+    assert running.returncode == 13
+    assert "error[box-lost]" in error
+    assert not (cli.project / "made.txt").exists()
+    shown = cli("ledger", "show", "--json").stdout
+    assert "box-lost" in json.dumps(shown)
+
+
+def children(pid):
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == pid:
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
