@@ -83,6 +83,35 @@ def test_a_part_that_is_killed_while_the_command_runs_is_not_said_to_have_kept_i
     assert "box-lost" in json.dumps(shown)
 
 
+def listed(cli):
+    return [one["id"] for one in cli.json("mission", "list", "--json")["missions"]]
+
+
+def cut_short(cli, script):
+    """A command whose supervisor is killed while it runs."""
+    cli.task(script)
+    running = cli.start("run", "--", "sh", "task.sh")
+    assert running.stdout.readline() == "begun\n"
+    os.kill(cli.supervisor_pid(), signal.SIGKILL)
+    running.communicate(timeout=60)
+
+
+def test_a_command_that_was_cut_short_before_it_changed_anything_is_no_mission_for_ever(cli):
+    cut_short(cli, "echo begun; sleep 60\n")
+    assert listed(cli) == []
+    assert os.listdir(cli.root / "state" / "missions") == []
+
+
+def test_what_one_changed_waits_until_it_is_given_up(cli):
+    cut_short(cli, "echo > made.txt; echo begun; sleep 60\n")
+    (mission,) = listed(cli)
+    assert "made.txt" in cli("mission", "diff", "--stat", mission).stdout
+    assert cli("teardown", "--dry-run", "--discard", mission).returncode == 0
+    assert listed(cli) == [mission]
+    assert cli("teardown", "--discard", mission).returncode == 0
+    assert listed(cli) == []
+
+
 def children(pid):
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):

@@ -105,8 +105,8 @@ def _request(options: Options) -> dict[str, object]:
     if interactive is None:
         interactive = not options.json and os.isatty(0) and os.isatty(1)
     columns, rows = os.get_terminal_size(1) if interactive and os.isatty(1) else (80, 24)
-    environment = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-    environment.update({name: value for name, value in os.environ.items() if name.startswith("LC_")})
+    passed = {name: value for name, value in os.environ.items() if name in PASSED_VARIABLES or name.startswith("LC_")}
+    environment = {name: value for name, value in passed.items() if _is_text(name + value)}
     umask = os.umask(0)
     os.umask(umask)
     message: dict[str, object] = {
@@ -127,6 +127,15 @@ def _request(options: Options) -> dict[str, object]:
     else:
         message["argv"] = options.argv
     return message
+
+
+def _is_text(value: str) -> bool:
+    """Whether it is UTF-8: what is not names no locale or terminal, and is left behind."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _descriptors(*, capture: bool) -> tuple[int, int, int]:

@@ -48,7 +48,7 @@ def prepare(entry: Entry, *, body: bytes, personal: Mapping[str, Json]) -> bytes
         raise LedgerError(
             "entry-too-large",
             f"the record of {kind} takes {len(prepared)} bytes, {_ROOM} are the most",
-            remedy="put long texts into the entry's `personal` part, which keeps a commitment in the record",
+            remedy="give less at once: a command line of fewer words, or the words in a file",
         )
     return prepared
 

@@ -4,6 +4,7 @@ Ledger, evidence and undo journals stay. Work in a layer that was not committed 
 unless its mission is discarded by name. Mounts and namespaces live in a box's own processes and end with them.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from ringfence.sandbox.worktree import removal, state
 from ringfence.sandbox.worktree.tree import Worktree
 
 SCRATCH = re.compile(r"(view|smoke|probe)[.-].+")
+PARTS = ("upper", "work", "middle", "fresh-upper", "git-upper", "git-work")
+"""Of a mission's layer, in its folder."""
 TITLE = b"box-init"
 GONE_SECONDS = 10.0
 
@@ -120,17 +123,37 @@ def _mission(work: _Work, name: str, folder: str) -> None:
         if waiting:
             work.refused.append(f"mission {name}: {waiting}")
             return
-    for part in ("upper", "work", "middle", "fresh-upper", "git-upper", "git-work"):
+    for part in PARTS:
         _remove(work, f"{folder}/{part}")
-    if not work.dry_run and os.path.lexists(f"{folder}/layer.state"):
-        os.unlink(f"{folder}/layer.state")
+    if not work.dry_run:
+        _unlink(folder)
+
+
+def remove_unused(folder: str) -> bool:
+    """Remove the layer of a mission in which nothing was ever changed; whether there is none now. Raises OSError."""
+    if _changed(folder):
+        return False
+    for part in PARTS:
+        removal.remove_tree(f"{folder}/{part}")
+    _unlink(folder)
+    return True
+
+
+def _unlink(folder: str) -> None:
+    for name in ("layer.state", "middle.digest"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/{name}")
+
+
+def _changed(folder: str) -> bool:
+    layers_of = (f"{folder}/upper", f"{folder}/git-upper", f"{folder}/fresh-upper")
+    return any(os.path.isdir(layer) and os.listdir(layer) for layer in layers_of)
 
 
 def _uncommitted(state_dir: str, name: str, folder: str) -> str:
     """Why the mission's layer may not be removed yet; empty when it may. What cannot be told counts as work."""
     try:
-        layers_of = (f"{folder}/upper", f"{folder}/git-upper", f"{folder}/fresh-upper")
-        if not any(os.path.isdir(layer) and os.listdir(layer) for layer in layers_of):
+        if not _changed(folder):
             return ""
         record = state.load(folder)
         if record is None:

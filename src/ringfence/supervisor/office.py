@@ -96,6 +96,7 @@ class Office:
             )
             missions = Missions(paths.missions)
             recovery.recover(door=door, state=paths.state)
+            recovery.forget_cut_short(missions)
             return cls(
                 paths=paths, launcher=launcher, host=host, ledger=ledger, door=door, missions=missions, new_id=_new_id
             )
@@ -209,6 +210,8 @@ class Office:
         for name in request.discard:
             missions.check(MissionId(name))
         report = teardown(self._paths.state, discard=request.discard, dry_run=request.dry_run, launcher=self._launcher)
+        if not request.dry_run:
+            recovery.forget_torn_down(missions)
         self._door.note(EntryKind.MISSION, {"action": "teardown", "removed": list(report.removed)})
         return {"removed": list(report.removed), "left": list(report.left), "refused": list(report.refused)}
 

@@ -1,16 +1,20 @@
-"""What a crash left, finished before the first client is heard: commits of the gate that were cut short.
+"""What a crash left, finished before the first client is heard: commits of the gate, and commands, that were cut short.
 
 Intents without a result are closed by the ledger itself when it opens.
 """
 
+import contextlib
 import os
 import sys
 
 from ringfence.model.entry import EntryKind
 from ringfence.model.errors import RingfenceError
+from ringfence.model.ids import MissionId
+from ringfence.sandbox.teardown import PARTS, remove_unused
 from ringfence.sandbox.worktree import state as layer_state
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor.door import Door
+from ringfence.supervisor.missions import Missions
 
 
 def recover(*, door: Door, state: str) -> None:
@@ -29,6 +33,26 @@ def recover(*, door: Door, state: str) -> None:
             door.note(
                 EntryKind.GATE, {"action": "recovered", "root": ascii(root), "steps": [ascii(step) for step in told]}
             )
+
+
+def forget_cut_short(missions: Missions) -> None:
+    """Forget the missions of single commands that were cut short and left no change. Only before anything runs.
+
+    A change that one left waits for a person to commit or discard it, as before.
+    """
+    for mission in missions.all():
+        if mission.one_call and not mission.calls:
+            with contextlib.suppress(OSError):  # what resists now is there for teardown
+                if remove_unused(missions.folder(MissionId(mission.id))):
+                    missions.forget(MissionId(mission.id))
+
+
+def forget_torn_down(missions: Missions) -> None:
+    """Forget the missions of single commands that have no layer any more."""
+    for mission in missions.all():
+        folder = missions.folder(MissionId(mission.id))
+        if mission.one_call and not any(os.path.lexists(f"{folder}/{part}") for part in PARTS):
+            missions.forget(MissionId(mission.id))
 
 
 def _roots(missions: str) -> set[str]:
