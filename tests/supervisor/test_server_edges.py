@@ -5,6 +5,7 @@ import itertools
 import socket
 import threading
 import time
+import types
 
 import pytest
 
@@ -16,6 +17,8 @@ def serving(tmp_path, monkeypatch):
     """A server without rooms behind it, and the path of its socket."""
 
     class Office:
+        failed = False
+
         def answer(self, request, caller):
             return {"alive": True}
 
@@ -111,7 +114,7 @@ def test_without_descriptors_the_next_client_waits_and_the_processor_rests(servi
 def test_a_supervisor_ends_when_clients_look_in_another_place(tmp_path, monkeypatch):
     """After a log-in they look below /run/user, and the ledger must be free for the one that they start there."""
     monkeypatch.setattr(server, "DOOR_SECONDS", 0.05)
-    made = server.Server(None, None)
+    made = server.Server(types.SimpleNamespace(failed=False), None)
     path, places = str(tmp_path / "s.sock"), []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -130,3 +133,13 @@ def test_a_supervisor_ends_when_clients_look_in_another_place(tmp_path, monkeypa
         places.append(str(tmp_path / "elsewhere" / "s.sock"))
         thread.join(30)
         assert not thread.is_alive()
+
+
+def test_a_supervisor_whose_ledger_failed_gives_the_request_to_the_next_one(serving, monkeypatch):
+    made, path = serving
+    assert asked(path) == {"alive": True}
+    monkeypatch.setattr(made._office, "failed", True)
+    with knock(path) as untaken:
+        protocol.send(untaken, {"verb": "status", "version": protocol.VERSION})
+        assert protocol.Reader(untaken).receive_bytes() is None
+    assert made._stopping.wait(30)

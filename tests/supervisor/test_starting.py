@@ -112,3 +112,13 @@ client.connect(user_paths({str(untrusted.root)!r})).close()
     with contextlib.suppress(PermissionError):  # closed to everybody but root, as it must be
         for number in (1, 2):
             assert os.readlink(f"/proc/{supervisor}/fd/{number}") == str(untrusted.root / "state" / "supervisor.log")
+
+
+def test_a_ledger_that_was_taken_away_gets_no_more_entries(cli):
+    """A person who removes the state folder while the supervisor runs: its records must not go where nobody finds them."""
+    assert cli("mission", "list").returncode == 0
+    state = cli.root / "state"
+    (state / "ledger").rename(state / "away")
+    assert cli("run", "--", "touch", "x").returncode == 11
+    assert (state / "ledger" / "segments").is_dir()
+    assert "touch" in cli("ledger", "show").stdout

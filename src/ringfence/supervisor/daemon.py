@@ -24,7 +24,7 @@ if __package__ in {None, ""}:  # started as a script: this file's own place says
 
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import jsontext, protocol
-from ringfence.supervisor.paths import Paths, make_private, unusable, user_paths
+from ringfence.supervisor.paths import Paths, identity, make_private, unusable, user_paths
 
 IDLE_SECONDS = 3600
 """With nothing running and nothing asked for this long, the supervisor ends; the next client starts it again."""
@@ -139,8 +139,6 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, starter: Starter) -
     # Before threads, the ledger and its keys: it must not inherit them. A host that cannot fence gets none, and each
     # command is refused with what is missing.
     launcher = Launcher.spawn(paths.state, backend=host.backend) if host.backend else None
-    from ringfence.supervisor.server import identity
-
     door = identity(paths.socket)
     server = _open(paths, launcher, host)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -29,7 +29,7 @@ from ringfence.supervisor.gatekeeper import Gatekeeper
 from ringfence.supervisor.missions import Missions
 from ringfence.supervisor.netsettings import known_secrets, load_settings
 from ringfence.supervisor.organisation import OrganisationPolicy
-from ringfence.supervisor.paths import Paths, make_private
+from ringfence.supervisor.paths import Paths, identity, make_private
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import find_root, read_repository
 from ringfence.supervisor.runner import Runner
@@ -58,6 +58,7 @@ class Office:
         self._paths = paths
         self._launcher = launcher
         self._ledger = ledger
+        self._ledger_place = identity(paths.ledger)
         self._door = door
         self._started = door.now()
         self._agents: set[int] = set()
@@ -103,6 +104,11 @@ class Office:
         except BaseException:
             ledger.close()
             raise
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing can be recorded where it is looked for, and so nothing run, until the ledger is opened anew."""
+        return self._ledger.failure is not None or identity(self._paths.ledger) != self._ledger_place
 
     def close(self) -> None:
         """End every box, then close the ledger with a checkpoint."""

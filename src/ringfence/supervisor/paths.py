@@ -145,6 +145,15 @@ def check_trusted(path: str) -> None:
         current = os.path.dirname(current)
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """What lies at the path, or None where nothing does."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
 def _root_seen_as() -> int:
     """The uid under which root's files appear here: 0, or the overflow uid in a user namespace that does not map root.
 

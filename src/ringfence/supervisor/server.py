@@ -22,7 +22,7 @@ from ringfence.sandbox.probe import HostReport
 from ringfence.supervisor import jsontext, protocol, requests
 from ringfence.supervisor.caller import Caller
 from ringfence.supervisor.office import Office
-from ringfence.supervisor.paths import Paths
+from ringfence.supervisor.paths import Paths, identity
 
 MAX_CONNECTIONS = 512
 """Clients served at once; one more is told to come back, and its command does not run."""
@@ -65,8 +65,8 @@ class Server:
         """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs.
 
         Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew. And when
-        its socket is not where clients look (``look_at``; the folder goes with a log-out and comes with a log-in): with
-        what runs finished, its ledger is free for the one that clients find.
+        its socket is not where clients look (``look_at``; the folder goes with a log-out and comes with a log-in), or its
+        ledger takes no more entries: with what runs finished, the ledger is free for the one that clients find.
         """
         try:
             self._serve(listener, idle_seconds, look_at)
@@ -83,7 +83,7 @@ class Server:
                 return
             if listener.fileno() in readable:
                 self._accept(listener)
-            elif self._idle_for() > (idle_seconds if door == identity(look_at()) else 0.0):
+            elif self._idle_for() > (idle_seconds if door == identity(look_at()) and not self._office.failed else 0.0):
                 return
 
     def close(self) -> None:
@@ -160,10 +160,16 @@ class Server:
             self._office.allow_control(caller, "stop")
             self.stop()
             return {"stopped": True}
+        if self._office.failed and self._is_alone():
+            self.stop()
         if self._is_ending():
             return None
         protocol.send_bytes(caller.connection, protocol.TAKEN)
         return self._office.answer(request, caller)
+
+    def _is_alone(self) -> bool:
+        with self._lock:
+            return self._active == 1
 
     def _is_ending(self) -> bool:
         """Whether nothing may begin any more: it was told to stop, or its launcher is gone."""
@@ -178,15 +184,6 @@ def _encoded(reply: dict[str, object]) -> bytes:
         return msgspec.json.encode(reply)
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError):
         return jsontext.encode(reply).encode("ascii")
-
-
-def identity(path: str) -> tuple[int, int] | None:
-    """What lies at the path, or None where nothing does."""
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
 
 
 def _turn_away(connection: socket.socket, why: str) -> None:
