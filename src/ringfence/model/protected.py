@@ -343,8 +343,10 @@ PROTECTED_ASK: tuple[str, ...] = (
     "**/poetry.toml",
     "**/uv.toml",
     # Every start of the interpreter beside them runs these, whatever is meant to run.
-    "**/sitecustomize.py",
-    "**/usercustomize.py",
+    "**/sitecustomize.*",
+    "**/sitecustomize/**",
+    "**/usercustomize.*",
+    "**/usercustomize/**",
     "**/pyvenv.cfg",
     "**/site-packages/**",
     "**/.venv/bin/**",

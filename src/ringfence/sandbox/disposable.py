@@ -106,10 +106,11 @@ def _known(gid: int) -> bool:
 
 
 def _sudo(_home: str) -> Finding:
-    if os.geteuid() != 0 and shutil.which("sudo"):
+    sudo = shutil.which("sudo", path="/usr/local/bin:/usr/bin:/bin")  # never one that a worktree on PATH holds
+    if os.geteuid() != 0 and sudo:
         try:
             done = subprocess.run(
-                ["sudo", "-n", "true"], capture_output=True, timeout=10, check=False, stdin=subprocess.DEVNULL
+                [sudo, "-n", "true"], capture_output=True, timeout=10, check=False, stdin=subprocess.DEVNULL
             )
         except (OSError, subprocess.TimeoutExpired):
             return Finding(check="sudo", passed=True, detail="cannot be used without a password")

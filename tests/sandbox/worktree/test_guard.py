@@ -21,7 +21,8 @@ DENIED = [
     "home/.profile", ".zshenv", ".envrc", ".gitconfig", ".ringfence/x",
 ]  # fmt: skip
 ASKED = [".github/workflows/ci.yml", "x/.github/actions/a/action.yml", ".gitlab-ci.yml", "Jenkinsfile", ".circleci/config.yml",
-         "azure-pipelines.yml", ".pre-commit-config.yaml"]  # fmt: skip
+         "azure-pipelines.yml", ".pre-commit-config.yaml", "sitecustomize.py", "src/sitecustomize/__init__.py",
+         "usercustomize.cpython-311-x86_64-linux-gnu.so", "x/usercustomize.pyc"]  # fmt: skip
 FREE = ["a", "src/main.py", ".gitignore", ".gitattributes", "git/config", "hooks/pre-commit", ".github/README.md", "github",
         "docs/.bashrc.md", "legit", "a.git/x", ".gitkeep", "config", ".env.example", "é", "README"]  # fmt: skip
 INTERNAL = [".git/HEAD", ".git/index", ".git/objects/ab/cd", ".git/refs/heads/main", ".git/logs/HEAD", ".git/COMMIT_EDITMSG",
