@@ -157,3 +157,20 @@ def test_a_request_of_another_version_is_told_so_whatever_else_is_in_it(version)
 def test_stop_is_understood_from_any_version():
     asked = {"verb": "stop", "version": protocol.VERSION + 7, "when": "now"}
     assert isinstance(requests.parse(json.dumps(asked).encode()), requests.Stop)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rows", 65_536), ("columns", -1), ("umask", 0o1000), ("umask", -1), ("rows", 1.5), ("umask", None)],
+)
+def test_numbers_that_the_kernel_does_not_take_are_no_request(name, value):
+    asked = {"verb": "run", "version": protocol.VERSION, "cwd": "/", "argv": ["ls"], name: value}
+    with pytest.raises(protocol.ProtocolError) as refused:
+        requests.parse(json.dumps(asked).encode())
+    assert name in refused.value.what
+
+
+@pytest.mark.parametrize("said", [{"signal": 65}, {"signal": -1}, {"rows": 70_000}, {"columns": -5}, {"more": 1}])
+def test_what_is_no_signal_or_size_is_not_passed_on(said):
+    with pytest.raises(protocol.ProtocolError):
+        requests.parse_signal(json.dumps(said).encode())

@@ -1,11 +1,14 @@
 """What may be asked of the supervisor: one strict type per verb. Anything else is a fault, never a permission."""
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from ringfence.supervisor import protocol
 from ringfence.supervisor.protocol import ProtocolError
+
+Cells: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+"""Rows or columns of a terminal, as the kernel counts them."""
 
 
 class _Request(msgspec.Struct, tag_field="verb", forbid_unknown_fields=True, kw_only=True):
@@ -36,10 +39,10 @@ class Run(_Request, tag="run"):
     line: str | None = None
     argv: tuple[str, ...] | None = None
     env: dict[str, str] = {}
-    umask: int = 0o022
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] = 0o022
     interactive: bool = False
-    rows: int = 24
-    columns: int = 80
+    rows: Cells = 24
+    columns: Cells = 80
     mission: str | None = None
     review: bool = False
 
@@ -127,10 +130,10 @@ def parse(body: bytes) -> Request:
 class Signal(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Sent by a client while its command runs: a signal for the box, a new window size, or word that it was continued."""
 
-    signal: int = 0
+    signal: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
     go_on: bool = False
-    rows: int = 0
-    columns: int = 0
+    rows: Cells = 0
+    columns: Cells = 0
 
 
 def parse_signal(body: bytes) -> Signal:
