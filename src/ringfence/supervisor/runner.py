@@ -39,6 +39,10 @@ from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
 
 
+LONG_OVER = 1
+"""A time that no clock goes back to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One command on its way: everything that was settled before it was judged."""
@@ -70,6 +74,7 @@ class Runner:
         self._gatekeeper = gatekeeper
         self._paths = paths
         self._new_id = new_id
+        self._seen = 0
 
     def run(self, request: requests.Run, caller: Caller) -> dict[str, object]:
         """Everything for one command; the answer is the report that ``run --json`` prints."""
@@ -125,13 +130,28 @@ class Runner:
             raise RingfenceError("mission-not-running", f"mission {mission.id} is {mission.state.value}")
         if mission.root != root:
             raise RingfenceError("other-repository", f"mission {mission.id} belongs to {mission.root}", where=root)
-        if mission.until and self._door.now() > mission.until:
+        latest = self._latest(mission) if mission.until or mission.learning_until else 0
+        if mission.until and latest > mission.until:
             raise RingfenceError(
                 "mission-over",
                 f"mission {mission.id} has passed the time it was given",
                 remedy=f"end it with `ringfence mission end {mission.id}`",
             )
+        if 0 < mission.learning_until <= latest:
+            return msgspec.structs.replace(mission, learning_until=LONG_OVER)
         return mission
+
+    def _latest(self, mission: Mission) -> int:
+        """The latest time that this supervisor has seen: a mission that is over does not begin again with a clock set back."""
+        now = self._door.now()
+        self._seen = max(self._seen, now)
+        if now < mission.started:
+            raise RingfenceError(
+                "clock-set-back",
+                f"the clock is before the time at which mission {mission.id} began, so nobody can tell whether it is over",
+                remedy=f"set the clock right, or end it with `ringfence mission end {mission.id}` and start another",
+            )
+        return self._seen
 
     def _boxed(self, job: Job, judged: Judged, caller: Caller, output: tuple[int, int, int]) -> dict[str, object]:
         """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
