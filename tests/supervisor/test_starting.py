@@ -6,6 +6,8 @@ import pathlib
 import re
 import resource
 import signal
+import socket
+import subprocess
 import sys
 
 import pytest
@@ -122,3 +124,37 @@ def test_a_ledger_that_was_taken_away_gets_no_more_entries(cli):
     assert cli("run", "--", "touch", "x").returncode == 11
     assert (state / "ledger" / "segments").is_dir()
     assert "touch" in cli("ledger", "show").stdout
+
+
+def test_doctor_tells_what_the_supervisor_would_meet(untrusted):
+    assert "none runs" in untrusted("doctor").stdout
+    assert untrusted("mission", "list").returncode == 0
+    assert f"process {untrusted.supervisor_pid()}" in untrusted("doctor").stdout
+    untrusted("stop")
+    (untrusted.root / "state").chmod(0o777)
+    done = untrusted("doctor")
+    assert (done.returncode, said(done)) == (1, ["unsafe-path"])
+    (untrusted.root / "state").chmod(0o700)
+
+
+def test_doctor_needs_no_working_directory(untrusted, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = ["sh", "-c", f'cd "{gone}" && rmdir "{gone}" && exec "$@"', "sh", *untrusted.words, "doctor"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert "controls" in done.stdout, done.stderr
+
+
+def test_an_interrupt_before_anything_runs_ends_the_client_by_that_signal(untrusted):
+    """A script that goes through many commands must end as well, which it does only for a signal."""
+    (untrusted.root / "run").mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(untrusted.root / "run" / "supervisor.sock"))
+        listener.listen()
+        client = untrusted.start("run", "--", "true")
+        connection, _ = listener.accept()
+        assert connection.recv(4)
+        client.send_signal(signal.SIGINT)
+        assert client.wait(60) == -signal.SIGINT
+        connection.close()
+        client.communicate()

@@ -11,7 +11,8 @@ from ringfence import __version__
 from ringfence.cli.text import escape
 from ringfence.model.box import ControlState, Level
 from ringfence.model.errors import PolicyError, RingfenceError
-from ringfence.supervisor.paths import Paths
+from ringfence.supervisor import client, protocol
+from ringfence.supervisor.paths import Paths, make_private
 
 HELPERS = {
     "git": "history through the gate",
@@ -30,13 +31,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, paths: Paths) -> int:
-    """Print the report; exit 13 when this host cannot enforce, 3 when the fence lies inside an allowed root."""
+    """Print the report; exit 13 when this host cannot enforce, 3 when the fence lies inside an allowed root.
+
+    Raises RingfenceError where the supervisor could not use its folders: that comes first.
+    """
     from ringfence.sandbox.probe import probe_host
 
     if args.host:
         from ringfence.sandbox import disposable
 
         return int(disposable.main(as_json=args.json))
+    for folder in (paths.state, paths.runtime):
+        make_private(folder)
     report = probe_host(paths.state)
     inside = _fence_inside_root()
     data: dict[str, object] = {
@@ -50,6 +56,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         "programs": {name: shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin") for name in HELPERS},
         "state": paths.state,
         "socket": paths.socket,
+        "supervisor": _supervisor(paths),
         "problems": [str(inside)] if inside else [],
     }
     if args.json:
@@ -62,7 +69,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
 
 
 def _print(data: dict[str, object]) -> None:
-    for name in ("ringfence", "python", "interpreter", "kernel", "state", "socket"):
+    for name in ("ringfence", "python", "interpreter", "kernel", "state", "socket", "supervisor"):
         print(f"{name:12} {data[name]}")
     print(f"{'level':12} {data['level']}")
     marks = {
@@ -99,4 +106,19 @@ def _fence_inside_root() -> RingfenceError | None:
         refuse_own_home_inside(Policy.load(find_policy(os.getcwd())))
     except PolicyError as error:
         return error if error.code == "fence-inside-root" else None
+    except OSError:  # the working directory is gone: no policy holds there
+        return None
     return None
+
+
+def _supervisor(paths: Paths) -> str:
+    """The one that serves now; none is started for this."""
+    try:
+        connection = client.connect(paths, start=False)
+    except RingfenceError as error:
+        if error.code != "no-supervisor":
+            return f"{error.code}: {error.what}"
+        return "one starts or ends" if client.is_held(paths) else "none runs; the next command starts it"
+    pid = protocol.peer(connection)[0]
+    connection.close()
+    return f"process {pid}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 CLEAN, FAULT, USAGE, POLICY_INVALID = 0, 1, 2, 3
+INTERRUPTED = -1
 ASKED, DENIED, ALTERED, CANNOT_ENFORCE, NOT_PROVEN, REFUSED, ROTATE = 10, 11, 12, 13, 14, 20, 21
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -51,8 +52,6 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         print(escape(str(_of_the_system(error))), file=sys.stderr)
         return FAULT
-    except KeyboardInterrupt:
-        return 130
 
 
 def program() -> None:
@@ -62,6 +61,8 @@ def program() -> None:
     _open_standard_streams()
     try:
         code = main()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     except SystemExit as leaving:  # a parser that printed its help or a fault of usage
         code = leaving.code if isinstance(leaving.code, int) else CLEAN if leaving.code is None else FAULT
     for stream in (sys.stdout, sys.stderr):
@@ -70,7 +71,18 @@ def program() -> None:
                 stream.flush()
         except OSError:
             code = code or FAULT  # nobody reads any more
+    if code == INTERRUPTED:
+        _interrupt()
     os._exit(code)
+
+
+def _interrupt() -> None:
+    """End by the signal, so that a script that started this ends as well."""
+    import os
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _open_standard_streams() -> None:

@@ -312,7 +312,7 @@ def _start(paths: Paths) -> None:
     arguments = [sys.executable, "-I", daemon, "--ready", "3"]
     if paths.test_root is not None:
         arguments += ["--test-root", paths.test_root]
-    child = os.fork()
+    child = _fork()
     if child == 0:
         _become_daemon(arguments, report, log)
     os.close(report)
@@ -332,6 +332,17 @@ def _start(paths: Paths) -> None:
             where=daemon,
             remedy=f"read {paths.state}/supervisor.log, then try `ringfence doctor`",
         )
+
+
+def _fork() -> int:
+    try:
+        return os.fork()
+    except OSError as error:
+        raise RingfenceError(
+            "no-supervisor",
+            f"no process can be started: {error.strerror}; nothing ran",
+            remedy="end what is not needed, or raise the limit: see `ulimit -u`",
+        ) from error
 
 
 def _open_log(path: str) -> int:

@@ -104,7 +104,7 @@ def unusable(error: OSError, path: str) -> RingfenceError:
         "state-unusable",
         f"ringfence cannot make or use a file or folder of its own: {error.strerror or error}",
         where=os.fsdecode(error.filename or path),
-        remedy="move away what has its name, make what lies above yours, free space on the disk, mount it writable",
+        remedy="move away what has its name; see that you may write there (`ls -ld`), and that the disk has room",
     )
 
 

@@ -38,7 +38,6 @@ from ringfence.supervisor.paths import Paths
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
 
-
 LONG_OVER = 1
 """A time that no clock goes back to."""
 
