@@ -59,6 +59,12 @@ class World:
         self.program(
             programs / "ringfence", f'exec {sys.executable} -m ringfence.cli.main --test-root {folder}/state "$@"'
         )
+        # The jobs give away what they are in as root; here whoever runs the tests keeps it.
+        self.program(programs / "chown", "exit 0")
+        self.program(
+            programs / "setpriv",
+            f'echo "$@" > {folder}/setpriv; while [ "${{1#--}}" != "$1" ]; do shift; done; exec "$@"',
+        )
         self.program(programs / "gh", f'exec {sys.executable} {folder}/gh.py "{self.store}/$3/promotion-evidence" "$9"')
         (folder / "gh.py").write_text(GH)
         self.env = {
@@ -100,16 +106,13 @@ class GitHub:
         self.flow = yaml.safe_load(self.text)
         key = "event.merge_group" if queue else "event.pull_request"
         self.values = {
-            "inputs.artifact": "cart.tar",
-            "inputs.rollback": world.double.ROLLBACK,
-            "inputs.ringfence-version": "0",
-            "inputs.trust-repository": "orchard/trusted",
-            "inputs.trust-ref": "refs/heads/main",
             "github.token": "t",
             f"github.{key}.{'base_sha' if queue else 'base.sha'}": world.shop.base,
             f"github.{key}.{'head_sha' if queue else 'head.sha'}": head,
             "github.event.pull_request.number": str(number) if not queue else "",
         }
+        self.flow["env"].update(TRUST="orchard/trusted", ARTIFACT="cart.tar", ROLLBACK=world.double.ROLLBACK)
+        self.values.update({f"env.{name}": value for name, value in self.flow["env"].items()})
         self.number, self.head, self.results, self.log = number, head, {}, []
 
     def lookup(self, expression):
@@ -137,6 +140,7 @@ class GitHub:
             needs = [needs] if isinstance(needs, str) else needs
             failed = any(self.results[n] != "success" for n in needs)
             self.results[name] = self.run_job(name, job) if self.holds(job.get("if"), failed) else "skipped"
+            self.values[f"needs.{name}.result"] = self.results[name]
         return self.results
 
     def run_job(self, name, job):
@@ -293,14 +297,14 @@ def push_evidence(world, case, digest, run_id):
     return head
 
 
-def test_github_an_honest_change_goes_through_all_three_jobs(world):
+def test_github_an_honest_change_goes_through_all_jobs(world):
     case = push_content(world)
     first = GitHub(world, case.number, case.content, "7001")
-    assert first.run() == {"rerun": "success", "attest": "success", "check": "failure"}, first.log
+    assert first.run() == {"look": "success", "rerun": "success", "attest": "success", "check": "failure"}, first.log
     digest = sandbox_evidence(world, case)
     head = push_evidence(world, case, digest, "7001")
     second = GitHub(world, case.number, head, "7002")
-    assert second.run() == {"rerun": "success", "attest": "skipped", "check": "success"}, second.log
+    assert second.run() == {"look": "success", "rerun": "skipped", "attest": "skipped", "check": "success"}, second.log
     assert "human_review" in second.log[-1]
     # The merge queue's commit is run again, and judged by the head that it joins.
     objects = world.shop.objects
@@ -368,11 +372,37 @@ def test_github_code_of_the_change_cannot_write_the_rehearsal_or_the_scan(world)
     assert rehearsal["treeBefore"] == world.shop.base_tree
 
 
+def test_github_what_the_scan_and_the_rehearsal_found_comes_from_a_job_without_code_of_the_change():
+    """The runner's own memory is in the reach of what runs beside it: whoever owns the machine writes its outputs."""
+    jobs = yaml.safe_load((ROOT / "integrations/github/promotion.yml").read_text())["jobs"]
+    assert [name for name, job in jobs.items() if any("rerun.sh" in step.get("run", "") for step in job["steps"])] == [
+        "rerun"
+    ]
+    assert "outputs" not in jobs["rerun"]
+    assert jobs["attest"]["env"] == {
+        "SCAN": "${{ needs.look.outputs.scan }}",
+        "UNIT": "${{ needs.rerun.result }}",
+        "REHEARSAL": "${{ needs.look.outputs.rehearsal }}",
+    }
+
+
+def test_github_nothing_outside_the_file_chooses_what_it_runs_and_believes():
+    """A caller's inputs, and variables that whoever may write to a repository sets for it, could name another rerun.sh."""
+    text = (ROOT / "integrations/github/promotion.yml").read_text()
+    used = set(re.findall(r"\$\{\{(.*?)\}\}", text))
+    words = {word for expression in used for word in re.findall(r"[a-z_]+(?=\.)", expression) if "." in expression}
+    assert words & {"inputs", "vars", "secrets"} == set()
+    assert "workflow_call" not in text
+    assert "workflow_dispatch" not in text
+    assert set(re.findall(r"repository: (.*?),", text)) == {'"${{ env.TRUST }}"'}
+
+
 def test_github_the_workflow_grants_no_more_than_it_says():
     flow = yaml.safe_load((ROOT / "integrations/github/promotion.yml").read_text())
     assert flow["permissions"] == {}
     grants = {name: job["permissions"] for name, job in flow["jobs"].items()}
     assert grants == {
+        "look": {"contents": "read"},
         "rerun": {"contents": "read"},
         "attest": {"id-token": "write"},
         "check": {"contents": "read", "actions": "read"},
@@ -383,8 +413,7 @@ def test_github_the_workflow_grants_no_more_than_it_says():
             assert re.fullmatch(r"[a-z/-]+@[0-9a-f]{40}", step.get("uses", "a@" + "0" * 40))
             assert not step.get("continue-on-error")
     events = flow[True]  # YAML 1.1 reads the key `on` as true
-    assert {"workflow_call", "pull_request", "merge_group"} <= events.keys()
-    assert "pull_request_target" not in events
+    assert events.keys() == {"pull_request", "merge_group"}
 
 
 def flat(script):
@@ -406,6 +435,7 @@ class GitLab:
             "CI_PROJECT_PATH": "orchard/trusted",
             "CI_PIPELINE_ID": run_id,
             "CI_COMMIT_REF_NAME": "main",
+            "CI_JOB_TOKEN": "glcbt-of-the-trusted-project",
             "RINGFENCE_CI_CONFIG": "promotion.yml",
             "CHANGE_PROJECT": "orchard/shop",
             "CHANGE_BASE": world.shop.base,
@@ -417,6 +447,10 @@ class GitLab:
         place.mkdir()
         if job.get("variables", {}).get("GIT_STRATEGY") == "clone":
             shutil.copytree(self.world.trusted, place, dirs_exist_ok=True)
+            (place / ".git").mkdir()
+            (place / ".git/config").write_text(
+                "url = https://gitlab-ci-token:glcbt@gitlab.example.org/orchard/trusted.git\n"
+            )
         for source in given:
             shutil.copytree(source, place / source.name)
         script = "\n".join(flat(job["script"]))
@@ -478,6 +512,37 @@ def test_gitlab_what_the_scan_found_is_out_of_the_changes_reach():
     assert "looked/secret-scan" in read
     assert "looked/rehearsal.json" in read
     assert "out/secret-scan" not in read
+
+
+def test_gitlab_the_changes_code_reaches_no_token_of_the_trusted_project(world):
+    """With it the code could start pipelines there, with variables of its own, and upload what later jobs take as theirs."""
+    (world.trusted / "rerun.sh").write_text(
+        'env > "$OUT/env"\nls -a .. > "$OUT/beside"\ncp services/cart/app.py "$OUT/cart.tar"\n'
+    )
+    case = world.shop.change(platform="gitlab")
+    world.shop.objects.ref(f"refs/heads/agent-{case.number}", case.content)
+    flow = GitLab(world, case, "8201")
+    place, done = flow.job("rerun", flow.flow["rerun"])
+    assert done.returncode == 0, done.stderr
+    assert {line.split("=")[0] for line in (place / "out/env").read_text().splitlines()} <= {
+        *("PATH", "HOME", "OUT", "PWD", "OLDPWD", "SHLVL", "_")
+    }
+    assert ".git" not in (place / "out/beside").read_text().split()
+    asked = (world.folder / "setpriv").read_text().split()
+    assert {"--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"} <= set(asked)
+    for name, job in flow.flow.items():
+        if name in {"look", "attest", "bind", "check"}:
+            assert "rerun.sh" not in str(job)
+
+
+def test_gitlab_a_job_that_cannot_change_its_user_runs_nothing_of_the_change(world):
+    World.program(world.folder / "bin" / "setpriv", "exit 1")
+    case = world.shop.change(platform="gitlab")
+    world.shop.objects.ref(f"refs/heads/agent-{case.number}", case.content)
+    flow = GitLab(world, case, "8202")
+    place, done = flow.job("rerun", flow.flow["rerun"])
+    assert done.returncode != 0
+    assert not (place / "out/cart.tar").exists()
 
 
 def test_gitlab_a_base_that_is_not_on_the_target_branch_is_refused(world):
