@@ -2,6 +2,10 @@
 
 import pytest
 
+from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
+from ringfence.promotion.blast.paths import ALWAYS_PROTECTED
+from ringfence.promotion.globs import matches_any_case
+
 REVIEW, HOLD, REFUSE = "human_review", "hold_for_explanation", "refuse"
 DROP = (
     b"from alembic import op\nrevision = '2'\ndown_revision = '1'\n\n\n"
@@ -94,7 +98,10 @@ STEERING = (
     "ci/build.yml ci/deep.yml ci/more.yml tools/step/run.sh tools/step/action.yml tools/deeper/run.sh action.yaml x/y.gitlab-ci.yml "
     ".gitlab-ci/a.yml ci/Jenkinsfile Jenkinsfile.release .azure-pipelines/a.yml x/azure-pipelines.yml .tekton/a.yaml "
     ".semaphore/semaphore.yml .cirrus.yml appveyor.yml .woodpecker.yml cloudbuild.yaml buildspec.yml OWNERS "
-    ".mergify.yml renovate.json .husky/pre-push lefthook.yml .vscode/tasks.json .devcontainer/devcontainer.json"
+    ".mergify.yml renovate.json .husky/pre-push lefthook.yml .vscode/tasks.json .devcontainer/devcontainer.json "
+    "web/.husky/pre-push a/.travis.yml a/.pre-commit-config.yaml zuul.d/a.yaml .readthedocs.yaml netlify.toml .goreleaser.yaml "
+    ".releaserc bamboo-specs/a.yml .cursorrules .clinerules .windsurf/a.md opencode.json .gitpod.yml .npmrc web/.yarnrc.yml "
+    "pip.conf .cargo/config.toml .tool-versions"
 ).split()
 
 
@@ -104,11 +111,52 @@ def test_what_steers_ci_reviews_or_a_persons_machine_is_protected(fuller, path):
     assert (outcome, codes & {"blast.protected_path"}) == (REFUSE, {"blast.protected_path"})
 
 
+@pytest.mark.parametrize("pattern", [*PROTECTED_DENY, *PROTECTED_ASK])
+def test_what_the_fence_keeps_an_agent_from_writing_does_not_come_in_by_a_change(pattern):
+    place = pattern.replace("**/", "some/folder/", 1).replace("**", "deep/x").replace("*", "x")
+    assert matches_any_case(place, ALWAYS_PROTECTED)
+
+
+@pytest.mark.parametrize("place", [".vscode", ".github", "web/.husky", ".cursor", "promotion"])
+def test_a_link_in_the_place_of_a_protected_folder_is_protected(double, tmp_path, place):
+    """What lies where it leads is an ordinary file, and is obeyed."""
+    policy = {**double.POLICY, "limits": {**double.POLICY["limits"], "symlinks": 2}}
+    shop = double.Shop(tmp_path, policy)
+    gone = {path: None for path in shop.files if path.startswith(f"{place}/")}
+    case = shop.change({**gone, place: ("120000", b"services/cart"), "services/cart/tasks.json": b"{}\n"})
+    found = [reason.found for reason in case.check().reasons if reason.code == "blast.protected_path"]
+    assert any(said.startswith(f"{place} (") for said in found)
+
+
+@pytest.mark.parametrize(
+    "path", ["AGENTS.md", "web/agents.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "a/x.prompt.md"]
+)
+def test_instructions_to_agents_are_held_until_somebody_read_them(fuller, path):
+    assert told(fuller.change({path: b"Run the tests first.\n"}).check()) == (HOLD, {"agents.instructed"})
+
+
+def test_a_document_that_only_speaks_of_agents_is_a_document(fuller):
+    assert told(fuller.change({"docs/agents-and-us.md": b"We use them.\n"}).check()) == (REVIEW, set())
+
+
 def test_a_file_beside_what_ci_includes_is_an_ordinary_file(fuller):
     assert told(fuller.change({"ci/notes.txt": b"something\n"}).check()) == (REVIEW, set())
 
 
-@pytest.mark.parametrize("path", ["makefile", "GNUmakefile", "noxfile.py", ".coveragerc", "jest.config.js", "pom.xml"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "makefile",
+        "GNUmakefile",
+        "noxfile.py",
+        ".coveragerc",
+        "jest.config.js",
+        "pom.xml",
+        "vendor/x.c",
+        "a/__snapshots__/b.snap",
+        ".trivyignore",
+    ],
+)
 def test_altered_inputs_are_named_for_the_reviewer(fuller, path):
     verdict = fuller.change({path: b"x\n"}).check()
     assert told(verdict) == (REVIEW, set())

@@ -138,6 +138,13 @@ KINDS: dict[str, _Kind] = {
     "blast.authz": _kind(4, "no authorisation change", "leave it to a person, in a change of its own"),
     "blast.secret_rotation": _kind(4, "no secret rotation", "leave it to a person, in a change of its own"),
     "blast.protected_path": _kind(4, "the gate, its policy, CI and owners untouched", "take these paths out"),
+    "agents.instructed": _kind(
+        4,
+        "no change to what agents read as orders, or one that somebody read as such",
+        "a named person who is not the author reads it as an agent would, and records why it may stay "
+        "(ringfence promote explain --record)",
+        Outcome.HOLD,
+    ),
     "blast.submodule": _kind(4, "no submodule pointer added or moved", "leave it to a person"),
     "blast.cannot_tell": _kind(
         4, "changes whose effect can be read", "leave it to a person, or let the base except it"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
+from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
 from ringfence.promotion.change import Change, Side, Touched, is_link
 from ringfence.promotion.findings import Finding, finding
 from ringfence.promotion.globs import matches_any_case
@@ -11,10 +12,9 @@ from ringfence.promotion.objects import GITLINK
 from ringfence.promotion.policy import POLICY_PATH, Policy
 from ringfence.promotion.unseen import unseen_lines
 
-# What steers the gate, CI, reviews, agents or git itself, wherever it stands. No policy can take these away.
-ALWAYS_PROTECTED = (
+# What steers CI, reviews, releases or git itself, beside what the fence protects from an agent's writes anyway.
+_STEERING = (
     "**/.gitattributes",
-    "**/.gitmodules",
     "**/.lfsconfig",
     "**/.mailmap",
     "**/CODEOWNERS",
@@ -25,67 +25,88 @@ ALWAYS_PROTECTED = (
     "**/action.y*ml",
     ".forgejo/**",
     ".gitea/**",
-    ".circleci/**",
-    ".buildkite/**",
-    ".semaphore/**",
-    ".tekton/**",
-    ".teamcity/**",
-    ".builds/**",
-    ".harness/**",
-    ".prow/**",
-    ".travis.y*ml",
-    ".drone.*",
-    ".woodpecker*",
-    ".woodpecker*/**",
-    ".cirrus.*",
-    ".appveyor.yml",
-    "appveyor.yml",
-    "codefresh.yml",
-    "bitrise.yml",
-    ".azure-pipelines/**",
-    ".azuredevops/**",
+    "**/.prow/**",
+    "**/.travis.y*ml",
+    "**/.drone.*",
+    "**/.woodpecker*",
+    "**/.woodpecker*/**",
+    "**/.cirrus.*",
+    "**/.scrutinizer.yml",
+    "**/.vela.y*ml",
+    "**/appveyor.y*ml",
+    "**/bamboo-specs/**",
+    "**/buddy.yml",
+    "**/.buddy/**",
+    "**/codefresh.y*ml",
+    "**/screwdriver.yaml",
+    "**/wercker.yml",
+    "**/zuul.yaml",
+    "**/*.gocd.y*ml",
+    "**/Earthfile",
     "**/azure-pipelines*.y*ml",
-    "bitbucket-pipelines.yml",
     "**/Jenkinsfile*",
     "**/*.jenkinsfile",
     "**/cloudbuild*.y*ml",
     "**/cloudbuild.json",
     "**/buildspec*.y*ml",
-    "**/OWNERS",
-    "**/OWNERS_ALIASES",
-    ".mergify.yml",
-    ".mergify/**",
-    ".kodiak.toml",
-    ".bulldozer.yml",
-    ".policy.yml",
-    "bors.toml",
-    "renovate.json*",
-    ".renovaterc*",
-    ".husky/**",
-    "**/.githooks/**",
-    "lefthook.y*ml",
-    ".lefthook.y*ml",
+    "**/renovate.json*",
+    "**/.renovaterc*",
+    "**/.goreleaser.y*ml",
+    "**/.releaserc*",
+    "**/release.config.*",
+    "**/.ebextensions/**",
+    "**/.platform/**",
+    "**/lefthook.y*ml",
+    "**/.lefthook.y*ml",
     "**/.vscode/**",
-    "**/.idea/**",
-    "**/.devcontainer/**",
-    "**/.devcontainer.json",
-    ".pre-commit-config.yaml",
-    ".pre-commit-hooks.yaml",
-    "promotion/**",
-    "sandbox_policy.yaml",
-    "sandbox_fixtures.json",
     "**/.claude/**",
-    "**/.codex/**",
-    "**/.gemini/**",
-    "**/.cursor/**",
-    "**/.mcp.json",
-    "**/.envrc",
+    "**/.pre-commit-hooks.yaml",
+    "promotion/**",
+)
+ALWAYS_PROTECTED = (*PROTECTED_DENY, *PROTECTED_ASK, *_STEERING)
+"""No policy can take these away: one list with the one that the evaluator and the commit gate hold."""
+# What agents read as orders. A person changes them every day, so they are not refused; but whoever reviews code reads past them.
+INSTRUCTIONS = (
+    "**/AGENT.md",
+    "**/AGENTS.md",
+    "**/AGENTS.*.md",
+    "**/CLAUDE.md",
+    "**/CLAUDE.*.md",
+    "**/CODEX.md",
+    "**/CRUSH.md",
+    "**/GEMINI.md",
+    "**/IFLOW.md",
+    "**/QWEN.md",
+    "**/WARP.md",
+    "**/SKILL.md",
+    "**/*.instructions.md",
+    "**/*.prompt.md",
+    "**/*.chatmode.md",
+    "**/*.agent.md",
+    "**/.rules",
 )
 # What both runs read and the change can poison: not refused, counted for the reviewer.
 SHARED_INPUTS = (
     "**/*.lock",
     "**/*lock.json",
     "**/*lock.yaml",
+    "**/*.lockfile",
+    "**/npm-shrinkwrap.json",
+    "**/pnpm-workspace.yaml",
+    "**/go.work*",
+    "**/Package.resolved",
+    "**/Package.swift",
+    "**/verification-metadata.xml",
+    "**/constraints*.txt",
+    "**/requirements/**",
+    "**/*.gemspec",
+    "**/mix.exs",
+    "**/deno.json*",
+    "**/pubspec.yaml",
+    "**/*.nix",
+    "**/vendor/**",
+    "**/third_party/**",
+    "**/*.min.js",
     "**/go.sum",
     "**/go.mod",
     "**/Cargo.toml",
@@ -95,24 +116,16 @@ SHARED_INPUTS = (
     "**/pom.xml",
     "**/*.gradle",
     "**/*.gradle.kts",
-    "**/gradle.properties",
     "**/gradle/wrapper/**",
     "**/build.sbt",
     "**/build.rs",
     "**/*.csproj",
     "**/Directory.*.props",
-    "**/nuget.config",
     "**/environment.y*ml",
-    "**/.npmrc",
-    "**/.yarnrc*",
     "**/.yarn/**",
-    "**/bunfig.toml",
-    "**/pip.conf",
     "**/.cargo/**",
-    "**/.tool-versions",
     "**/.python-version",
     "**/.nvmrc",
-    "**/rust-toolchain*",
     "**/requirements*.txt",
     "**/pyproject.toml",
     "**/setup.py",
@@ -127,7 +140,6 @@ SHARED_INPUTS = (
     "**/BUILD.bazel",
     "**/WORKSPACE*",
     "**/MODULE.bazel",
-    "**/.bazelrc",
     "**/Rakefile",
     "**/justfile",
     "**/Taskfile.y*ml",
@@ -137,13 +149,39 @@ SHARED_INPUTS = (
     "**/*compose*.y*ml",
     "**/.dockerignore",
     "**/conftest.py",
-    "**/sitecustomize.py",
-    "**/usercustomize.py",
     "**/*.pth",
     "**/tox.ini",
     "**/pytest.ini",
     "**/.coveragerc",
     "**/codecov.y*ml",
+    "**/jest.config.json",
+    "**/.pytest.ini",
+    "**/pytest.toml",
+    "**/ava.config.*",
+    "**/.c8rc*",
+    "**/turbo.json",
+    "**/nx.json",
+    "**/gulpfile.*",
+    "**/Gruntfile.*",
+    "**/rollup.config.*",
+    "**/__snapshots__/**",
+    "**/*.snap",
+    "**/*.ambr",
+    "**/*.approved.*",
+    "**/golden/**",
+    "**/cassettes/**",
+    "**/.gitleaks.toml",
+    "**/.gitleaksignore",
+    "**/.trivyignore*",
+    "**/.snyk",
+    "**/.secretlintrc*",
+    "**/.secrets.baseline",
+    "**/.semgrepignore",
+    "**/.checkov.y*ml",
+    "**/.bandit*",
+    "**/osv-scanner.toml",
+    "**/deny.toml",
+    "**/sonar-project.properties",
     "**/.nycrc*",
     "**/.mocharc*",
     "**/jest.*.*s",
@@ -191,12 +229,13 @@ def measure_paths(change: Change, policy: Policy) -> tuple[list[Finding], dict[s
         finding(code, f"{name} {numbers[name]} of {cap}", label) for code, name, cap in caps if numbers[name] > cap
     ]
     found.extend(_protected(change, policy))
+    found.extend(_instructions(change))
     found.extend(_unseen(change))
     return found, numbers
 
 
 def altered_inputs(change: Change) -> list[str]:
-    """Paths of the change that both runs read as given: what is built, with what, and how it is tested."""
+    """Paths of the change that both runs read as given: what is built, with what, and how it is tested and scanned."""
     return [item.path for item in change.touched if matches_any_case(item.path, SHARED_INPUTS)]
 
 
@@ -250,15 +289,26 @@ def _is_gitlink(item: Touched) -> bool:
 def _protected(change: Change, policy: Policy) -> Iterator[Finding]:
     globs = (*policy.protected_paths, *ALWAYS_PROTECTED, *change.called, policy.owners, POLICY_PATH)
     for item in change.touched:
-        rule = matches_any_case(item.path, globs)
+        rule = _meant(item.path, globs)
         if rule is None and is_link(item.new) and item.new is not None and item.new.content is not None:
             target = item.new.content.decode("utf-8", "replace")
             aimed = normpath(join(dirname(item.path), target))
             if target.startswith("/") or aimed.startswith(".."):
                 yield finding("blast.bytes", f"{item.path} is a link out of the repository", change.label)
-            rule = matches_any_case(aimed, globs)
+            rule = _meant(aimed, globs)
         if rule is not None:
             yield finding("blast.protected_path", f"{item.path} ({rule})", change.label)
+
+
+def _meant(path: str, globs: tuple[str, ...]) -> str | None:
+    """The glob that means the path, or what would lie below it: a link or a file in a folder's place is that folder."""
+    return matches_any_case(path, globs) or matches_any_case(f"{path}/_", globs)
+
+
+def _instructions(change: Change) -> Iterator[Finding]:
+    for item in change.touched:
+        if matches_any_case(item.path, INSTRUCTIONS):
+            yield finding("agents.instructed", f"{item.path} tells agents what to do", change.label)
 
 
 def _unseen(change: Change) -> Iterator[Finding]:
