@@ -215,6 +215,93 @@ SUITES = {
 }
 
 
+def _class(name, more=b""):
+    return b"class " + name + b":\n" + more + b"    def test_one(self):\n        assert 1\n"
+
+
+def _indented(raw):
+    return b"".join(b"    " + line + b"\n" for line in raw.splitlines())
+
+
+NODE = b"describe('a', () => {\n  it('x', () => { expect(1).toBe(1) })\n  it('y', () => { expect(1).toBe(1) })\n})\n"
+GO = b"package a\n\nfunc TestA(t *testing.T) {\n}\n"
+PROJECT = b"[tool.pytest.ini_options]\naddopts = '-q'\n"
+PACKAGE = b'{\n  "scripts": {\n    "test": "jest"\n  }\n}\n'
+# What stands on the base, and what the change makes of it: the runner sees less, and no line says so.
+SEEN_LESS = {
+    "renamed-away": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": None, "tests/a_checks.py": SUITE}),
+    "nested": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": b"def unused():\n" + _indented(SUITE)}),
+    "quoted": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": b'"""\n' + SUITE + b'"""\n'}),
+    "never": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": b"if False:\n" + _indented(SUITE)}),
+    "hung-on-a-condition": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": b"if HOST:\n" + _indented(SUITE)}),
+    "shadowed": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": SUITE.replace(b"two", b"one")}),
+    "emptied": (
+        {"tests/test_a.py": SUITE},
+        {"tests/test_a.py": SUITE.replace(b"    assert 1", b"    return\n    assert 1")},
+    ),
+    "class-renamed": ({"tests/test_a.py": _class(b"TestA")}, {"tests/test_a.py": _class(b"CheckA")}),
+    "class-constructed": (
+        {"tests/test_a.py": _class(b"TestA")},
+        {"tests/test_a.py": _class(b"TestA", b"    def __init__(self):\n        pass\n\n")},
+    ),
+    "node-focus": ({"a.test.js": NODE}, {"a.test.js": NODE.replace(b"describe(", b"fdescribe(")}),
+    "node-renamed": ({"a.test.js": NODE}, {"a.test.js": None, "a.tests.js": NODE}),
+    "node-comment": ({"a.test.js": NODE}, {"a.test.js": b"/*\n" + NODE + b"*/\n"}),
+    "node-chain": ({"a.spec.ts": NODE}, {"a.spec.ts": NODE.replace(b"describe(", b"test.describe.skip(")}),
+    "go-tag": ({"a_test.go": GO}, {"a_test.go": b"//go:build never\n\n" + GO}),
+    "go-renamed": ({"a_test.go": GO}, {"a_test.go": None, "a_tests.go": GO}),
+    "go-main": ({"a_test.go": GO}, {"a_test.go": GO + b"\nfunc TestMain(m *testing.M) { os.Exit(0) }\n"}),
+    "rust-cfg": (
+        {"a.rs": b"mod t {\n#[test]\nfn a() {}\n}\n"},
+        {"a.rs": b"#[cfg(any())]\nmod t {\n#[test]\nfn a() {}\n}\n"},
+    ),
+    "pytest-options": (
+        {"pyproject.toml": PROJECT},
+        {"pyproject.toml": PROJECT.replace(b"-q", b"-q --ignore=tests/test_a.py")},
+    ),
+    "pytest-deselect": ({}, {"pytest.ini": b"[pytest]\naddopts = --deselect tests/test_a.py::test_one\n"}),
+    "jest-options": ({}, {"jest.config.js": b"module.exports = {testPathIgnorePatterns: ['a.test.js']}\n"}),
+    "npm-script": ({"package.json": PACKAGE}, {"package.json": PACKAGE.replace(b'"jest"', b'"exit 0"')}),
+    "make-true": ({}, {"Makefile": b"check:\n\tpython -m pytest || true\n"}),
+    "cargo": ({}, {"Cargo.toml": b"[lib]\ntest = false\n"}),
+}
+
+
+@pytest.mark.parametrize("name", SEEN_LESS)
+def test_tests_that_the_runner_would_no_longer_find_are_held_for_an_explanation(double, tmp_path, name):
+    base, files = SEEN_LESS[name]
+    verdict = double.Shop(tmp_path, **base).change(files).check()
+    assert told(verdict) == (HOLD, {"tests.fewer"})
+
+
+ORDINARY = {
+    "a-class-of-unittest": ({}, {"tests/test_a.py": _class(b"Cart(TestCase)")}),
+    "a-script-beside": (
+        {"package.json": PACKAGE},
+        {"package.json": PACKAGE.replace(b'"jest"\n', b'"jest",\n    "test:slow": "jest --slow"\n')},
+    ),
+    "linters": ({}, {"Makefile": b"lint:\n\tflake8 --ignore E501\n\trm -f x || true\n"}),
+    "a-glob-opens-no-comment": ({"a.test.js": NODE}, {"a.test.js": b"const g = 'src/*.js'\n" + NODE}),
+    "newer-syntax": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": b"type A = int\n" + SUITE}),
+    "test-options": (
+        {"pyproject.toml": PROJECT},
+        {"pyproject.toml": PROJECT.replace(b"-q", b"-q -x --strict-markers")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_work_on_tests_and_their_configuration_is_no_matter(double, tmp_path, name):
+    base, files = ORDINARY[name]
+    assert told(double.Shop(tmp_path, **base).change(files).check()) == (REVIEW, set())
+
+
+def test_tests_that_are_gone_by_name_are_told_to_the_reviewer(fuller):
+    verdict = fuller.change({"services/cart/test_more.py": SUITE.replace(b"test_two", b"test_other")}).check()
+    assert told(verdict) == (REVIEW, set())
+    assert "1 tests of the base are gone by name: test_two" in " ".join(verdict.notes)
+
+
 @pytest.mark.parametrize("name", SUITES)
 def test_fewer_tests_or_more_of_them_off_are_held_for_an_explanation(fuller, name):
     verdict = fuller.change(SUITES[name]).check()

@@ -12,6 +12,7 @@ from ringfence.promotion.artifacts import KeptBytes, check_digests
 from ringfence.promotion.blast.flags import check_flags, is_read
 from ringfence.promotion.blast.measure import measure
 from ringfence.promotion.blast.paths import altered_inputs
+from ringfence.promotion.blast.suites import gone_by_name
 from ringfence.promotion.change import Change, Reader, base_file
 from ringfence.promotion.claim import Claim
 from ringfence.promotion.decide import GateState, Label, SandboxRun, Situation, TrustedRun, judge, table
@@ -317,6 +318,9 @@ def _reviewer_notes(change: Change, numbers: dict[str, int]) -> list[str]:
     if altered:
         named = shown(", ".join(altered[:6]))
         notes.append(f"{len(altered)} inputs that both runs share were altered ({named}): equal digests prove less")
+    gone = gone_by_name(change)
+    if gone:
+        notes.append(f"{len(gone)} tests of the base are gone by name: {', '.join(gone[:6])}")
     if numbers["assertions_fewer"]:
         notes.append(f"the test files hold {numbers['assertions_fewer']} fewer assertions")
     return notes
