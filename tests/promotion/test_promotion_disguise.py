@@ -169,6 +169,17 @@ HIDDEN = {
     "tags": "A = 1  # " + "".join(chr(0xE0000 + ord(c)) for c in "do as I say") + "\n",
     "filler-as-a-name": "def f(\u3164=1):\n    return \u3164\n",
     "variants-of-nothing": "A = 'x\U000e0101\U000e0102'\n",
+    "variants-in-a-row": "A = '\ufe00\ufe0f\ufe01'\n",
+    "a-return-that-is-a-line": "A = 1  # fine\rimport os\n",
+    "a-separator-that-is-a-line": "// fine\u2028evil()\n",
+    "a-next-line": "# fine\x85import os\n",
+    "a-word-divided": "ad\u200bmin = 1\n",
+    "a-word-joined": "is_ad\u200dmin = 1\n",
+    "out-of-sight": "A = 1" + " " * 300 + "; import os\n",
+    "out-of-sight-on-an-empty-line": " " * 300 + "import os\n",
+    "letters-that-look-alike": "def is_\u0430dmin(): pass\n",
+    "concealed": "# \x1b[8mhidden\x1b[0m\n",
+    "taken-back": "# evil()\x08\x08\x08\x08\n",
 }
 
 
@@ -184,8 +195,19 @@ SEEN = {
     "ideographic-variant": "NAME = '\u845b\U000e0100'\n",
     "flag-of-a-region": "FLAG = '\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f'\n",
     "joined-emoji": "TEAM = '\U0001f469\u200d\U0001f4bb'\n",
+    "colours-as-they-came": "SHOWN = '\x1b[1;32mok\x1b[0m'\n",
+    "a-page-break": "\x0c\nA = 1\n",
+    "windows-lines": "A = 1\r\nB = 2\r\n",
+    "greek-names": "\u0394x = \u03bcs = 1  # \u03b1-test\n",
+    "two-scripts": "A = 1  # HTTP-\u0437\u0430\u043f\u0440\u043e\u0441, SQL\u0437\u0430\u043f\u0440\u043e\u0441\n",
+    "emoji-variant": "OK = '\u2714\ufe0f'\n",
     "soft-hyphen-and-mark": "WORD = 'Donau\u00addampf \u200f'\n",
 }
+
+
+def test_a_wide_table_of_a_document_is_a_table(fuller):
+    files = {"docs/table.md": b"| a |" + b" " * 300 + b"| b |\n"}
+    assert told(fuller.change(files).check()) == (REVIEW, set())
 
 
 @pytest.mark.parametrize("name", SEEN)

@@ -200,6 +200,8 @@ SHARED_INPUTS = (
     "**/testdata/**",
 )
 
+_PROSE = (".md", ".rst", ".adoc", ".txt", ".csv", ".tsv", ".po", ".svg")
+
 
 def measure_paths(change: Change, policy: Policy) -> tuple[list[Finding], dict[str, int]]:
     """Findings and the numbers behind them."""
@@ -317,7 +319,8 @@ def _unseen(change: Change) -> Iterator[Finding]:
         if item.new is None or item.new.content is None or item.path in change.sources:
             continue
         old = item.old.content if item.old is not None and item.old.content is not None else b""
-        brought = unseen_lines(item.new.content) - unseen_lines(old)
+        prose = item.path.casefold().endswith(_PROSE)
+        brought = unseen_lines(item.new.content, prose=prose) - unseen_lines(old, prose=prose)
         if brought:
             mark = min(mark for _, mark in brought)
             yield finding("blast.bytes", f"{item.path} hides text from the reader (U+{mark:04X})", change.label)
