@@ -234,3 +234,15 @@ def test_a_push_that_does_not_stand_on_the_branch_is_not_received(work, shop, do
     assert refused.returncode
     assert "does not stand on" in refused.stderr
     assert git(shop.git_dir, "rev-parse", "refs/heads/main").stdout.strip() == newer
+
+
+@pytest.mark.parametrize("protected", ["refs/heads/main", "refs/heads/trunk"])
+def test_another_name_of_the_protected_branch_is_that_branch(work, shop, double, protected):
+    git(shop.git_dir, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+    git(shop.git_dir, "config", "ringfence.branch", protected)
+    content(work, double)
+    for name in ("trunk", "main"):
+        refused = git(work, "push", "-q", "origin", f"HEAD:refs/heads/{name}", ok=False)
+        assert refused.returncode
+        assert "not promoted" in refused.stderr
+    assert git(shop.git_dir, "rev-parse", "refs/heads/main").stdout.strip() == shop.base
