@@ -283,3 +283,20 @@ def test_one_evidence_file_a_change_where_the_base_asks_it(tmp_path, double):
     two = shop.change()
     two.entry = {"evidence/one.json": double.text(two.promo), "evidence/two.json": double.text(two.promo)}
     assert "evidence.not_a_file" in {r.code for r in two.check().reasons}
+
+
+def test_a_check_that_does_not_end_refuses(shop, tmp_path, monkeypatch, capsys):
+    from ringfence.cli import main, promote
+    from ringfence.promotion import check
+
+    def busy(*args):
+        while True:
+            pass
+
+    monkeypatch.setattr(check, "ask", busy)
+    monkeypatch.setattr(promote, "DEADLINE", 1)
+    case = shop.change().write()
+    words = ["--repo", shop.git_dir, "--base", shop.base, "--head", case.head, "--trust", shop.trust]
+    ended = main.main(["--test-root", str(tmp_path / "state"), "promote", "check", *map(str, words)])
+    assert ended == 20
+    assert "check.fault" in capsys.readouterr().out

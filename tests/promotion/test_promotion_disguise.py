@@ -74,6 +74,11 @@ def test_a_manifest_renamed_in_its_folder_changes_nothing(fuller):
 UNREAD = {
     "src/Migrations/2024_x.cs": b'migrationBuilder.DropTable(name: "Baskets");\n',
     "src/migrations/2024_x.sh": b"psql -c 'drop table baskets'\n",
+    "infra/MAIN.TF": b"resource\n",
+    "infra/sam.yaml": b"Transform: AWS::Serverless-2016-10-31\nResources: {}\n",
+    "db2/more.ddl": b"drop table baskets;\n",
+    "serverless.ts": b"export default {}\n",
+    "helmfile.yaml": b"releases: []\n",
     "infra/x.bicep": b"resource x 'Microsoft.Authorization/roleAssignments@2022-04-01' = {}\n",
     "infra/lib/stack.ts": b"import * as iam from 'aws-cdk-lib/aws-iam';\nnew iam.User(this, 'x');\n",
     "infra/__main__.py": b"import pulumi_aws as aws\naws.iam.User('x')\n",
@@ -87,6 +92,23 @@ def test_what_makes_infrastructure_in_other_languages_cannot_be_told(fuller, pat
     outcome, codes = told(fuller.change({path: UNREAD[path]}).check())
     assert outcome == REFUSE
     assert "blast.cannot_tell" in codes
+
+
+def test_a_kustomization_without_version_and_kind_is_read(fuller):
+    outcome, codes = told(
+        fuller.change({"more/kustomization.yaml": b"namespace: elsewhere\nresources: [a.yaml]\n"}).check()
+    )
+    assert outcome == REFUSE
+    assert "blast.region" in codes
+
+
+def test_grants_that_would_keep_the_gate_busy_cannot_be_told(fuller, double):
+    for actions, resources in ([f"s3:A{i}*" for i in range(2000)], ["*"]), (["s3:" + "*a" * 5000], ["*"]):
+        statement = {"Effect": "Allow", "Action": actions, "Resource": resources}
+        files = {"infra/iam/wide.json": double.text({"Statement": [statement]})}
+        verdict = fuller.change(files).check()
+        assert told(verdict)[0] == REFUSE
+        assert any(reason.code == "blast.iam" and "cannot tell" in reason.found for reason in verdict.reasons)
 
 
 def test_code_that_only_speaks_of_infrastructure_is_code(fuller):

@@ -1,16 +1,20 @@
 """``ringfence promote``: the gate before an agent's change is reviewed. Parses, calls the promotion room, prints."""
 
 import argparse
+import contextlib
 import json
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ringfence.model.errors import PromotionError
 from ringfence.model.ports import Recorder
 from ringfence.promotion.verdict import Verdict
 from ringfence.supervisor.paths import Paths
 
+DEADLINE = 300
+"""Seconds that one check may take."""
 Action = Callable[[argparse.Namespace, Paths], int]
 
 
@@ -166,18 +170,19 @@ def _check(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.promotion.render import one_screen, to_annotations, to_sarif
     from ringfence.promotion.seen import TokenLog
 
-    verdict = check(
-        args.repo,
-        args.base,
-        args.head,
-        args.trust,
-        args.evidence,
-        at=args.at,
-        live=args.live,
-        used_once=TokenLog(args.once) if args.once else None,
-        objects=tuple(args.objects),
-        record=recorder(paths),
-    )
+    with _within(DEADLINE):
+        verdict = check(
+            args.repo,
+            args.base,
+            args.head,
+            args.trust,
+            args.evidence,
+            at=args.at,
+            live=args.live,
+            used_once=TokenLog(args.once) if args.once else None,
+            objects=tuple(args.objects),
+            record=recorder(paths),
+        )
     if args.sarif:
         with open(args.sarif, "w", encoding="utf-8") as file:
             file.write(to_sarif(verdict))
@@ -187,6 +192,27 @@ def _check(args: argparse.Namespace, paths: Paths) -> int:
         print(to_annotations(verdict), file=sys.stderr if args.json else sys.stdout)
     print(json.dumps(verdict.to_json(), indent=2) if args.json else one_screen(verdict))
     return exit_code(verdict)
+
+
+class _Late(Exception):
+    """The time is over. A kind of its own, which nothing inside takes for a file that is missing."""
+
+
+@contextlib.contextmanager
+def _within(seconds: int) -> Iterator[None]:
+    """A check that takes longer ends as a fault of the gate, which refuses: no change may keep a server busy for ever."""
+
+    def late(number: int, frame: object) -> None:
+        del number, frame
+        raise _Late
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _verify(args: argparse.Namespace, paths: Paths) -> int:

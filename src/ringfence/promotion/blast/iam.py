@@ -17,6 +17,9 @@ _KNOWN_KEYS = frozenset(
     {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Principal", "NotPrincipal", "Condition"}
 )
 _PAIRS = 20_000
+_WILDCARDS = 100
+"""Actions with wildcards that one document may add: each is held against the whole catalogue."""
+_LONGEST = 2_048
 _DOCUMENT_KEYS = frozenset({"Version", "Id", "Statement"})
 
 
@@ -65,14 +68,16 @@ def compare_iam(old: Value, new: Value) -> IamDelta:
     denied = {grant for grant in after.grants if grant.effect == "Deny"}
     lost = [grant for grant in before.grants if grant.effect == "Deny" and not _still_denied(grant, denied)]
     notes.extend("a Deny was removed or narrowed" for _ in lost)
-    added: set[str] = set()
+    uncovered: set[str] = set()
     allows = [grant for grant in before.grants if grant.effect == "Allow"]
-    for grant in after.grants:
-        if grant.effect == "Allow":
-            more, note = _not_covered(grant, allows)
-            added |= more
-            notes.extend(note)
-    return IamDelta(actions=frozenset(added), notes=tuple(notes))
+    given = [grant for grant in after.grants if grant.effect == "Allow"]
+    if sum(len(grant.actions) * len(grant.resources) * len(grant.principals) for grant in given) > _PAIRS:
+        raise Unreadable(f"more than {_PAIRS} grants")
+    for grant in given:
+        more, note = _not_covered(grant, allows)
+        uncovered |= more
+        notes.extend(note)
+    return IamDelta(actions=frozenset(_meant(uncovered, allows)), notes=tuple(notes))
 
 
 def _loose(rest: dict[str, Value]) -> dict[str, Value]:
@@ -113,8 +118,8 @@ def _grant(statement: Value) -> Grant:
 
 def _texts(value: Value) -> list[str]:
     items = as_list(value)
-    if not all(isinstance(item, str) for item in items):
-        raise Unreadable("an action or resource is not text")
+    if not all(isinstance(item, str) and len(item) <= _LONGEST for item in items):
+        raise Unreadable(f"an action or resource is not text of at most {_LONGEST} characters")
     return [item for item in items if isinstance(item, str)]
 
 
@@ -169,14 +174,12 @@ def _not_covered(grant: Grant, allows: list[Grant]) -> tuple[set[str], list[str]
         if any(old.exact == grant.exact for old in allows):
             return set(), []
         return set(), ["an Allow with NotAction, NotResource, NotPrincipal or unknown members was added or changed"]
-    if len(grant.actions) * len(grant.resources) * len(grant.principals) > _PAIRS:
-        raise Unreadable(f"a statement with more than {_PAIRS} grants")
     added: set[str] = set()
     for action in grant.actions:
         for resource in grant.resources:
             for principal in grant.principals:
                 if not any(_covers(old, action, resource, principal, grant.conditions) for old in allows):
-                    added |= _meant(action, [a for old in allows if not old.exact for a in old.actions])
+                    added.add(action)
     return added, []
 
 
@@ -194,12 +197,17 @@ def _any_contains(patterns: frozenset[str], narrow: str) -> bool:
     return narrow in patterns or any(contains(pattern, narrow) for pattern in patterns)
 
 
-def _meant(action: str, known: list[str]) -> set[str]:
-    """Names that an uncovered action stands for, without those the base grants somewhere; never none."""
-    if "*" not in action and "?" not in action:
-        return {action}
-    names = {name for name in catalogue() if contains(action, name)}
-    return {name for name in names if not any(contains(old, name) for old in known)} or {action}
+def _meant(uncovered: set[str], allows: list[Grant]) -> set[str]:
+    """Names that uncovered actions stand for, without those the base grants somewhere; never none of an action."""
+    wild = {action for action in uncovered if "*" in action or "?" in action}
+    if len(wild) > _WILDCARDS:
+        raise Unreadable(f"more than {_WILDCARDS} actions with wildcards")
+    known = [action for old in allows if not old.exact for action in old.actions]
+    meant = uncovered - wild
+    for action in wild:
+        names = {name for name in catalogue() if contains(action, name)}
+        meant |= {name for name in names if not any(contains(old, name) for old in known)} or {action}
+    return meant
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -55,8 +55,13 @@ class ManifestDelta:
 
 
 def looks_like_manifest(documents: list[Value]) -> bool:
-    """Whether any document names an API version and a kind, or is a kustomization."""
+    """Whether any document names an API version and a kind."""
     return any(isinstance(d, dict) and {"apiVersion", "kind"} <= d.keys() for d in documents)
+
+
+def is_kustomization(path: str) -> bool:
+    """Whether kustomize reads the file by its name; it may do without version and kind."""
+    return path.rsplit("/", 1)[-1] in {"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 
 def compare_manifests(old: list[Value], new: list[Value]) -> ManifestDelta:

@@ -6,7 +6,7 @@ from posixpath import dirname, splitext
 from ringfence.promotion.blast.alembic import looks_like_alembic, unknown_in_alembic
 from ringfence.promotion.blast.documents import Unreadable, read_documents
 from ringfence.promotion.blast.iam import compare_iam, looks_like_iam
-from ringfence.promotion.blast.manifests import compare_manifests, looks_like_manifest
+from ringfence.promotion.blast.manifests import compare_manifests, is_kustomization, looks_like_manifest
 from ringfence.promotion.blast.paths import measure_paths
 from ringfence.promotion.blast.sql import compare_sql
 from ringfence.promotion.blast.stacks import is_excepted, recognise
@@ -126,7 +126,7 @@ def _read_file(item: Touched, policy: Policy, tally: _Tally) -> None:
     elif stack is not None and not (in_iam and stack == "cloudformation"):
         if not is_excepted(stack, path, policy):
             _cannot_tell(tally, f"{path}: {stack} is not read here", in_sql=in_sql)
-    elif in_iam or in_manifests or path.casefold().endswith(_STRUCTURED):
+    elif in_iam or in_manifests or is_kustomization(path) or path.casefold().endswith(_STRUCTURED):
         _read_structured(item, tally, in_iam=in_iam, in_manifests=in_manifests)
 
 
@@ -175,7 +175,7 @@ def _read_structured(item: Touched, tally: _Tally, *, in_iam: bool, in_manifests
         return
     if in_iam or any(looks_like_iam(document) for document in (*old, *new)):
         _tally_iam(item.path, old, new, tally)
-    if in_manifests or looks_like_manifest(old) or looks_like_manifest(new):
+    if in_manifests or is_kustomization(item.path) or looks_like_manifest(old) or looks_like_manifest(new):
         _tally_manifests(item.path, old, new, tally)
 
 

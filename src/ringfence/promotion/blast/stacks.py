@@ -7,12 +7,15 @@ import re2
 from ringfence.promotion.globs import matches_any
 from ringfence.promotion.policy import Policy
 
-_BY_NAME = (
+_BY_NAME = (  # matched with case folded: what applies a file may not mind
     ("terraform", re.compile(r".*\.(?:tf|tf\.json|tfvars|tfvars\.json|hcl|tofu)\Z|(?:.*/)?\.terraform\.lock\.hcl\Z")),
     ("helm", re.compile(r"(?:.*/)?(?:Chart\.ya?ml|values[^/]*\.ya?ml|templates/.*\.(?:ya?ml|tpl))\Z")),
     ("pulumi", re.compile(r"(?:.*/)?Pulumi[^/]*\.ya?ml\Z")),
     ("cdk", re.compile(r"(?:.*/)?cdk\.json\Z")),
-    ("serverless", re.compile(r"(?:.*/)?serverless\.ya?ml\Z")),
+    ("serverless", re.compile(r"(?:.*/)?serverless\.(?:ya?ml|json|js|cjs|ts)\Z")),
+    ("sst", re.compile(r"(?:.*/)?sst\.config\.[cm]?[jt]s\Z")),
+    ("helm", re.compile(r"(?:.*/)?helmfile(?:\.d/.*)?\.(?:ya?ml|gotmpl)\Z|(?:.*/)?helmfile\.d/.*\Z")),
+    ("other sql", re.compile(r".*\.(?:ddl|dml|psql|pgsql|plsql|pks|pkb|prc)\Z")),
     ("ansible", re.compile(r"(?:.*/)?(?:playbooks?|roles)/.*\.ya?ml\Z")),
     ("liquibase", re.compile(r"(?:.*/)?(?:db\.)?changelog[^/]*\.(?:xml|ya?ml|json)\Z|.*\.liquibase\..*\Z")),
     ("prisma", re.compile(r".*\.prisma\Z")),
@@ -33,7 +36,9 @@ _BY_NAME = (
 _BY_CONTENT = (
     (
         "cloudformation",
-        re2.compile(rb'(?m)^[ \t]*"?AWSTemplateFormatVersion"?\s*:|"?Type"?\s*:\s*"?AWS::[A-Za-z0-9]+::'),
+        re2.compile(
+            rb'(?m)^[ \t]*"?AWSTemplateFormatVersion"?\s*:|"?\bTransform"?\s*:\s*[\["\s-]*AWS::|"?Type"?\s*:\s*"?AWS::[A-Za-z0-9]+::'
+        ),
     ),
     ("arm", re2.compile(rb"schema\.management\.azure\.com/schemas/")),
     ("helm", re2.compile(rb"\{\{-?\s*(?:\.Values|\.Release|include|template|toYaml|range|if|with)\b")),
@@ -52,12 +57,13 @@ def recognise(path: str, content: bytes) -> str | None:
     """The kind of a file that cannot be read here, or None."""
     if path.rsplit("/", 1)[-1] in _NO_EFFECT and not content.strip():
         return None
+    folded = path.casefold()
     for kind, name in _BY_NAME:
-        if name.match(path):
+        if name.match(path) or name.match(folded):
             return kind
-    if path.endswith(_CODE) and _MAKES.search(content):
+    if folded.endswith(_CODE) and _MAKES.search(content):
         return "infrastructure code"
-    if path.casefold().endswith((".yaml", ".yml", ".json", ".template", ".tpl")):
+    if folded.endswith((".yaml", ".yml", ".json", ".template", ".tpl")):
         return next((kind for kind, pattern in _BY_CONTENT if pattern.search(content)), None)
     return None
 
