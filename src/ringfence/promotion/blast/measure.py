@@ -7,6 +7,7 @@ from ringfence.promotion.blast.alembic import looks_like_alembic, unknown_in_ale
 from ringfence.promotion.blast.documents import Unreadable, read_documents
 from ringfence.promotion.blast.iam import compare_iam, looks_like_iam
 from ringfence.promotion.blast.manifests import compare_manifests, is_kustomization, looks_like_manifest
+from ringfence.promotion.blast.packages import measure_packages
 from ringfence.promotion.blast.paths import measure_paths
 from ringfence.promotion.blast.sql import compare_sql
 from ringfence.promotion.blast.stacks import is_excepted, recognise
@@ -41,6 +42,7 @@ class _Tally:
 def measure(change: Change, policy: Policy) -> tuple[list[Finding], dict[str, int]]:
     """All findings of gate 4 but the flag's, and the numbers."""
     found, numbers = measure_paths(change, policy)
+    found.extend(measure_packages(change, policy))
     fewer, counts = measure_suites(change)
     found.extend(fewer)
     numbers.update(counts)
