@@ -103,7 +103,8 @@ def test_a_mistake_is_named_with_its_remedy(person, words, code, name):
 def test_words_that_a_subcommand_does_not_take_are_usage(person, words):
     done = person(*words)
     assert done.returncode == 2
-    assert done.stderr.startswith("usage: ringfence")
+    assert "ringfence" in done.stderr.splitlines()[0]
+    assert "--help` says what there is" in done.stderr
 
 
 def test_every_fault_names_a_next_step():
@@ -287,3 +288,25 @@ def test_nothing_of_a_repository_reaches_the_terminal_raw(tmp_path, words):
     person("stop", cwd=tmp_path)
     assert done.stdout + done.stderr
     assert not set("\x1b\x07\u202e") & set(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["polcy"], "did you mean `policy`?"),
+        (["policy", "lnt"], "did you mean `lint`?"),
+        (["promote", "chek"], "did you mean `check`?"),
+        (["check", "--nosuch"], "not understood: --nosuch"),
+        (["why", "--nosuch\x1b[2J", "--", "ls"], "not understood: --nosuch"),
+        (["mission", "commit"], "the following arguments are required: id\n"),
+        (["promote", "check", "--head", "x"], "the following arguments are required: --base"),
+    ],
+)
+def test_mistaken_words_are_answered_with_the_way_to_the_help(words, told, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(words)
+    said = capsys.readouterr().err
+    assert leaving.value.code == 2
+    assert told in said
+    assert "--help` says what there is" in said
+    assert "\x1b" not in said

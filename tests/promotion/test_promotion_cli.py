@@ -300,3 +300,23 @@ def test_a_check_that_does_not_end_refuses(shop, tmp_path, monkeypatch, capsys):
     ended = main.main(["--test-root", str(tmp_path / "state"), "promote", "check", *map(str, words)])
     assert ended == 20
     assert "check.fault" in capsys.readouterr().out
+
+
+def test_a_gate_that_was_not_asked_is_not_said_to_have_passed(shop, tmp_path, capsys):
+    """The numbers alone prove nothing of a re-run, and without a claim there is no owner to look at."""
+    from ringfence.cli import main
+
+    case = shop.change().write()
+    words = ["--test-root", str(tmp_path / "state"), "promote"]
+    change = ["--repo", str(shop.git_dir), "--base", shop.base, "--head"]
+    main.main([*words, "blast", *change, case.content])
+    said = capsys.readouterr().out
+    assert "gate 3  trusted re-run: not asked" in said
+    assert "gate 4  blast radius: passed" in said
+    assert said.count("passed") == 1
+    main.main([*words, "check", *change, case.content])
+    assert "gate 5  owner and rollback: not asked" in capsys.readouterr().out
+    main.main([*words, "check", *change, "HEAD~1"])
+    said = capsys.readouterr().out
+    assert "passed" not in said
+    assert "a branch, a tag or a full id" in said

@@ -12,8 +12,9 @@ from ringfence.supervisor.paths import user_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
     from types import ModuleType
+
+    from ringfence.cli.usage import Parser
 
 CLEAN, FAULT, USAGE, POLICY_INVALID = 0, 1, 2, 3
 INTERRUPTED = -1
@@ -125,13 +126,14 @@ def exit_code(error: RingfenceError) -> int:
     return FAULT
 
 
-def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
+def build_parser(only: str | None = None) -> "Parser":
     """The parser; with ``only``, just that subcommand's module is imported (completion and docs want all)."""
     import argparse
 
     from ringfence import __version__
+    from ringfence.cli.usage import Parser
 
-    parser = argparse.ArgumentParser(prog="ringfence", description="A fail-closed fence around coding agents.")
+    parser = Parser(prog="ringfence", description="A fail-closed fence around coding agents.")
     parser.add_argument("--version", action="version", version=f"ringfence {__version__}")
     parser.add_argument("--test-root", default=None, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -148,7 +150,10 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["--test-root"] and arguments[2:3] == ["run"]:
         return _run(arguments[3:], arguments[1])
     name = next((word for word in arguments if word in COMMANDS), None)
-    args = build_parser(only=name or "check").parse_args(arguments)
+    parser = build_parser(only=name or "check")
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.refuse(f"ringfence {args.command}", f"not understood: {' '.join(unknown)}")
     paths = user_paths(args.test_root)
     code = _module(COMMANDS[args.command][0]).run(args, paths)
     return int(code)

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("id", help="the mission, or `-` for the one that runs in this repository")
-        verb.add_argument("paths", nargs="*", help="paths below the repository's root")
+        verb.add_argument("paths", nargs="*", default=[], help="paths below the repository's root")
         if name == "discard":
             verb.add_argument("--all", action="store_true", help="all of them")
     for verb in verbs.choices.values():

@@ -152,7 +152,7 @@ def _job(args: argparse.Namespace) -> mint.Job:
             return mint.buildkite_job()
         case _:
             if not (args.key and args.keyid and args.run_id):
-                raise mint.no_identity("--key, --keyid and --run-id are needed for plain git")
+                raise mint.no_identity("--key, --keyid and --run-id are needed for plain git", "give all three")
             return mint.Job(
                 builder=f"key:{args.keyid}",
                 invocation=f"key:{args.keyid}/{args.run_id}",

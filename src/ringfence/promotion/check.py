@@ -134,6 +134,7 @@ def blast(repo: str, base: str, head: str) -> Verdict:
         checked_at=now,
         dry_run=True,
         headline="within the base's limits" if not found else "beyond the base's limits",
+        gates={1: "nothing found in the change", 4: "passed"},
     )
 
 
@@ -184,7 +185,7 @@ def _refusal(reasons: list[Finding], now: int) -> Verdict:
         numbers={},
         limits={},
         checked_at=now,
-        headline="refused: cannot tell",
+        headline="cannot tell",
     )
 
 

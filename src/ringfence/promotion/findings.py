@@ -120,10 +120,14 @@ KINDS: dict[str, _Kind] = {
         Outcome.HOLD,
     ),
     "repository.unreadable": _kind(
-        3, "full history with readable, honest objects", "name a repository with its full history"
+        3,
+        "full history with readable, honest objects",
+        "name a repository with its full history, and a branch, a tag or a full id in it",
     ),
     "policy.unreadable": _kind(
-        3, "a valid promotion policy in the base tree", "mend promotion/policy.json on the base"
+        3,
+        "a valid promotion policy in the base tree",
+        "mend promotion/policy.json on the base, or make one (ringfence promote init) and commit it there",
     ),
     "trust.unreadable": _kind(0, "valid trust files given out of band", "mend the trust folder"),
     "check.fault": _kind(3, "a check that ends without a fault", "report this fault; until mended nothing is promoted"),

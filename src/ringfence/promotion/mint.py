@@ -110,12 +110,15 @@ def given_token(variable: str, audience: str) -> bytes:
     return token
 
 
-def no_identity(why: str) -> PromotionError:
+_IN_CI = "run `ringfence promote attest` in the attest job of the trusted pipeline, or give --key for plain git"
+
+
+def no_identity(why: str, remedy: str = _IN_CI) -> PromotionError:
     """The refusal of ``attest`` where nobody can prove who runs it."""
     error = PromotionError(
         "promotion-no-identity",
         f"nothing is attested without a CI identity: {why}",
-        remedy="run `ringfence promote attest` in the attest job of the trusted pipeline, or give --key for plain git",
+        remedy=remedy,
     )
     error.exit = 20  # type: ignore[attr-defined] # the command line reads it: a refusal, not a fault
     return error

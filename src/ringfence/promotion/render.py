@@ -23,12 +23,16 @@ _NUMBERS = (
 
 def one_screen(verdict: Verdict) -> str:
     """Verdict, then gate by gate what was asked, found and from where; at the end the one next step."""
-    lines = [f"{verdict.outcome.word}: {verdict.headline}", f"  head {verdict.head[:12]}  base {verdict.base[:12]}"]
+    lines = [f"{verdict.outcome.word}: {verdict.headline}"]
+    if verdict.head:
+        lines.append(f"  head {verdict.head[:12]}  base {verdict.base[:12]}")
     if verdict.identity:
         lines.append(f"  re-run proved by {verdict.identity}")
     for gate, name in enumerate(GATES):
         mine = [item for item in verdict.reasons if item.gate == gate]
-        lines.append(f"gate {gate}  {name}: " + ("passed" if not mine and verdict.head else f"{len(mine)} findings"))
+        without = verdict.gates.get(gate, "not asked")
+        counted = f"{len(mine)} finding{'s' if len(mine) > 1 else ''}"
+        lines.append(f"gate {gate}  {name}: {counted if mine else without}")
         for code in dict.fromkeys(item.code for item in mine):
             same = [item for item in mine if item.code == code]
             lines.extend(_lines(same))

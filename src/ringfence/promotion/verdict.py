@@ -1,6 +1,6 @@
 """The answer to one check, as a value and as JSON. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ringfence.promotion.decide import Situation, headline
 from ringfence.promotion.findings import Finding, Outcome
@@ -32,6 +32,8 @@ class Verdict:
     break_glass: str = ""
     """Who let it pass against the reasons, and why; empty normally."""
     headline: str = ""
+    gates: dict[int, str] = field(default_factory=dict)
+    """What is said of a gate without a finding; one that is not named was not asked."""
 
     def to_json(self) -> dict[str, Value]:
         """The verdict as plain JSON; ``verdict``, ``reasons`` and ``numbers`` are stable."""

@@ -1,0 +1,28 @@
+"""The parser of every subcommand: a mistake in the words is answered with what was wrong and where the help is."""
+
+import argparse
+import difflib
+import sys
+from typing import Any, NoReturn
+
+from ringfence.cli.text import escape
+
+
+class Parser(argparse.ArgumentParser):
+    """As argparse's, with a way out in every error of usage (exit 2)."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage, the mistake and the remedy, and exit."""
+        self.print_usage(sys.stderr)
+        self.refuse(self.prog, message)
+
+    def refuse(self, command: str, message: str) -> NoReturn:
+        """Exit with the mistake and the remedy, without the usage."""
+        self.exit(2, escape(f"{command}: error: {message}\n  fix: `{command} --help` says what there is") + "\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A subcommand that is misspelled is answered with the one that is nearest."""
+        near = difflib.get_close_matches(str(value), [str(choice) for choice in action.choices or ()], 1)
+        if near and value not in (action.choices or ()):
+            raise argparse.ArgumentError(action, f"{value!a} is none of them; did you mean `{near[0]}`?")
+        super()._check_value(action, value)
