@@ -1,5 +1,6 @@
 """What people get wrong, and what hosts refuse: an error with a remedy, the documented exit code, never a traceback."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ import sys
 
 import pytest
 
-from ringfence.cli.main import main
+from ringfence.cli.main import build_parser, main
 from ringfence.ledger.index import Index
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client
@@ -310,3 +311,20 @@ def test_mistaken_words_are_answered_with_the_way_to_the_help(words, told, capsy
     assert told in said
     assert "--help` says what there is" in said
     assert "\x1b" not in said
+
+
+def _verbs(parser, words=()):
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, verb in action.choices.items():
+                yield from _verbs(verb, (*words, name))
+
+
+@pytest.mark.parametrize(("words", "parser"), [v for v in _verbs(build_parser()) if v[0][:1] != ("run",)], ids=str)
+def test_every_verb_says_what_it_does_and_what_each_of_its_words_means(words, parser):
+    assert len(parser.description) > 10
+    if words[:1] != ("ledger",):
+        assert [
+            a.dest for a in parser._actions if a.help is None and not isinstance(a, argparse._SubParsersAction)
+        ] == []

@@ -38,6 +38,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "promote": ("promote", "the gate before an agent's change is reviewed"),
 }
 
+_EXITS = (
+    "Exit codes: 0 clean, 1 findings or a fault, 2 usage, 3 unusable policy, 10 held, 11 denied, 12 ledger altered, 13 cannot "
+    "enforce, 14 not proven, 20 promotion refused, 21 refused and a secret to rotate. `run` passes on the command's own."
+)
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one subcommand and return its exit code."""
@@ -133,12 +138,12 @@ def build_parser(only: str | None = None) -> "Parser":
     from ringfence import __version__
     from ringfence.cli.usage import Parser
 
-    parser = Parser(prog="ringfence", description="A fail-closed fence around coding agents.")
+    parser = Parser(prog="ringfence", description="A fail-closed fence around coding agents.", epilog=_EXITS)
     parser.add_argument("--version", action="version", version=f"ringfence {__version__}")
     parser.add_argument("--test-root", default=None, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module_name, text) in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        sub = commands.add_parser(name, help=text)
         if name != "run" and (only is None or name == only):
             _module(module_name).configure(sub)
     return parser

@@ -99,7 +99,12 @@ def _configure_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_attest(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--platform", choices=("github", "gitlab", "buildkite", "key"), required=True)
+    parser.add_argument(
+        "--platform",
+        choices=("github", "gitlab", "buildkite", "key"),
+        required=True,
+        help="who proves the run; key: plain git",
+    )
     parser.add_argument("--commit", metavar="SHA", help="the commit that was re-run, full id")
     parser.add_argument("--repository", metavar="URL", default="", help="where that commit lives")
     parser.add_argument("--artifact", metavar="FILE", help="what the re-run built")
@@ -127,7 +132,7 @@ def _configure_rehearse(parser: argparse.ArgumentParser) -> None:
         "--state", metavar="COMMAND", help="prints the tree id of what is deployed, run before and after"
     )
     parser.add_argument("--deploy", metavar="COMMAND", help="brings the merged tree into that environment first")
-    parser.add_argument("--out", default="rehearsal.json", metavar="FILE")
+    parser.add_argument("--out", default="rehearsal.json", metavar="FILE", help="what `promote attest` takes")
 
 
 def _configure_explain(parser: argparse.ArgumentParser) -> None:

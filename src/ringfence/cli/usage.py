@@ -8,8 +8,23 @@ from typing import Any, NoReturn
 from ringfence.cli.text import escape
 
 
+class _Subparsers(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 - it cannot be subscripted when it runs
+    """Adds subcommands whose own help begins with what the list says of them."""
+
+    def add_parser(self, name: str, **given: Any) -> "Parser":
+        """One subcommand."""
+        text = str(given.get("help", ""))
+        made: Parser = super().add_parser(name, **{"description": text[:1].upper() + text[1:] + ".", **given})
+        return made
+
+
 class Parser(argparse.ArgumentParser):
     """As argparse's, with a way out in every error of usage (exit 2)."""
+
+    def __init__(self, **given: Any) -> None:
+        """Takes what argparse takes."""
+        super().__init__(**given)
+        self.register("action", "parsers", _Subparsers)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the mistake and the remedy, and exit."""
