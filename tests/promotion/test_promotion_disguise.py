@@ -16,7 +16,7 @@ PLAIN = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: elsewh
 USER = b'resource "aws_iam_user" "x" {}\n'
 SUITE = b"def test_one():\n    assert 1\n\n\ndef test_two():\n    assert 2\n    assert 3\n"
 LAB = b"include:\n  - local: /ci/build.yml\n  - 'ci/more.yml'\n  - remote: https://example.org/x.yml\njob: {script: [make]}\n"
-FLOW = b"on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - uses: ./tools/step\n      - uses: actions/checkout@v4\n"
+FLOW = b"on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - uses: ./tools/step\n      - uses: actions/checkout@v4\n      - {name: x, uses: ./tools/flow, with: {a: b}}\n"
 BASE = {
     "attic/0002.py": DROP,
     "attic/binding.txt": BINDING,
@@ -31,6 +31,7 @@ BASE = {
     "ci/deep.yml": b"deep: {script: [make]}\n",
     "ci/more.yml": b"more: {script: [make]}\n",
     "ci/notes.txt": b"nothing\n",
+    "tools/flow/run.sh": b"echo\n",
     "tools/step/run.sh": b"echo\n",
     "tools/step/action.yml": b"runs:\n  using: composite\n  steps:\n    - uses: ./tools/deeper\n",
     "tools/deeper/run.sh": b"echo\n",
@@ -117,7 +118,7 @@ def test_code_that_only_speaks_of_infrastructure_is_code(fuller):
 
 
 STEERING = (
-    "ci/build.yml ci/deep.yml ci/more.yml tools/step/run.sh tools/step/action.yml tools/deeper/run.sh action.yaml x/y.gitlab-ci.yml "
+    "ci/build.yml ci/deep.yml ci/more.yml tools/flow/run.sh tools/step/run.sh tools/step/action.yml tools/deeper/run.sh action.yaml x/y.gitlab-ci.yml "
     ".gitlab-ci/a.yml ci/Jenkinsfile Jenkinsfile.release .azure-pipelines/a.yml x/azure-pipelines.yml .tekton/a.yaml "
     ".semaphore/semaphore.yml .cirrus.yml appveyor.yml .woodpecker.yml cloudbuild.yaml buildspec.yml OWNERS "
     ".mergify.yml renovate.json .husky/pre-push lefthook.yml .vscode/tasks.json .devcontainer/devcontainer.json "

@@ -12,10 +12,10 @@ from ringfence.promotion.objects import DIRECTORY, BadObject, find_path
 
 _STARTS = (".gitlab-ci.yml", ".gitlab-ci.yaml", "azure-pipelines.yml", "azure-pipelines.yaml", ".circleci/config.yml")
 _FOLDERS = (".github/workflows", ".gitea/workflows", ".forgejo/workflows")
-_USES = re.compile(r"""^\s*(?:-\s+)?["']?uses["']?\s*:\s*["']?\./([^"'\s#]+)""")
+_USES = re.compile(r"""\buses["']?\s*:\s*["']?\./([^"'\s#,}]+)""")
 _INCLUDES = re.compile(r"""^\s*(?:-\s+)?["']?(?:local|include|template)["']?\s*:\s*["']?([^"'\s#{}\[\]:@]+\.ya?ml)""")
 _ITEM = re.compile(r"""^\s*-\s+["']?([^"'\s#{}\[\]:@]+\.ya?ml)["']?\s*(?:#.*)?$""")
-_FLOW = re.compile(r"""\blocal["']?\s*:\s*["']?([^"'\s#{}\[\],]+)""")
+_FLOW = re.compile(r"""\b(?:local|template)["']?\s*:\s*["']?([^"'\s#{}\[\],]+)""")
 _ACTIONS = ("action.yml", "action.yaml")
 """What a folder of a local action begins with."""
 _MOST = 2_000
