@@ -15,7 +15,7 @@ BINDING = b"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n
 PLAIN = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: elsewhere}\ndata: {A: b}\n"
 USER = b'resource "aws_iam_user" "x" {}\n'
 SUITE = b"def test_one():\n    assert 1\n\n\ndef test_two():\n    assert 2\n    assert 3\n"
-LAB = b"include:\n  - local: /ci/build.yml\n  - 'ci/more.yml'\n  - remote: https://example.org/x.yml\njob: {script: [make]}\n"
+LAB = b"include:\n  - local: /ci/build.yml\n  - 'ci/more.yml'\n  - remote: https://example.org/x.yml\njob: {script: [make, bash ./ci/release.sh now]}\n"
 FLOW = b"on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - uses: ./tools/step\n      - uses: actions/checkout@v4\n      - {name: x, uses: ./tools/flow, with: {a: b}}\n"
 BASE = {
     "attic/0002.py": DROP,
@@ -160,6 +160,12 @@ def test_instructions_to_agents_are_held_until_somebody_read_them(fuller, path):
 
 def test_a_document_that_only_speaks_of_agents_is_a_document(fuller):
     assert told(fuller.change({"docs/agents-and-us.md": b"We use them.\n"}).check()) == (REVIEW, set())
+
+
+def test_a_script_that_ci_names_is_told_to_the_reviewer(fuller):
+    verdict = fuller.change({"ci/release.sh": b"echo more\n"}).check()
+    assert told(verdict) == (REVIEW, set())
+    assert "the base's CI names 1 of the changed files" in " ".join(verdict.notes)
 
 
 def test_a_file_beside_what_ci_includes_is_an_ordinary_file(fuller):

@@ -65,6 +65,8 @@ class Change:
     """How reports name the difference."""
     called: tuple[str, ...] = ()
     """Globs of what the base's CI files name as parts of themselves."""
+    mentioned: tuple[str, ...] = ()
+    """Touched paths that the base's CI files name."""
     sources: dict[str, str] = field(default_factory=dict)
     """New path to old path, for files that moved unchanged."""
 

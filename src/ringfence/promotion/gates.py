@@ -319,6 +319,11 @@ def _reviewer_notes(change: Change, numbers: dict[str, int]) -> list[str]:
     if altered:
         named = shown(", ".join(altered[:6]))
         notes.append(f"{len(altered)} inputs that both runs share were altered ({named}): equal digests prove less")
+    if change.mentioned:
+        named = shown(", ".join(change.mentioned[:6]))
+        notes.append(
+            f"the base's CI names {len(change.mentioned)} of the changed files, and may run them with its own rights: {named}"
+        )
     gone = gone_by_name(change)
     if gone:
         notes.append(f"{len(gone)} tests of the base are gone by name: {', '.join(gone[:6])}")

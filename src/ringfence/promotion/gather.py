@@ -6,7 +6,7 @@ Reading goes through the given functions; the repository file holds the real one
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ringfence.promotion.blast.called import called_by_ci
+from ringfence.promotion.blast.called import called_by_ci, mentioned_by_ci
 from ringfence.promotion.change import Change, Reader, Touched, load_side, moved_unchanged
 from ringfence.promotion.objects import (
     DIRECTORY,
@@ -61,6 +61,7 @@ def gather(base: str, head: str, between: list[str], reader: Reader, *, limit: i
         touched=tuple(_touched(item, reader) for item in changes),
         moved=_moved(changes, fork, base_commit, reader),
         called=called_by_ci(base_commit.tree, reader),
+        mentioned=mentioned_by_ci(base_commit.tree, reader, [item.path for item in changes]),
         label=f"raw tree diff {fork.oid[:12]}..{head_commit.oid[:12]}",
         sources=moved_unchanged(changes),
     )
