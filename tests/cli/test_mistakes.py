@@ -328,3 +328,9 @@ def test_every_verb_says_what_it_does_and_what_each_of_its_words_means(words, pa
         assert [
             a.dest for a in parser._actions if a.help is None and not isinstance(a, argparse._SubParsersAction)
         ] == []
+
+
+def test_a_search_that_finds_nothing_says_so(settled):
+    settled("policy", "trust", "--yes")
+    assert "-- no entry fits" in settled("ledger", "show", "--mission", "m-none").stderr
+    assert "-- no connection was tried that fits" in settled("egress", "log").stderr

@@ -1,5 +1,7 @@
 """Changes that look smaller than they are: moved into effect, hidden from the reader, or with the tests taken out."""
 
+import json
+
 import pytest
 
 from ringfence.model.protected import PROTECTED_ASK, PROTECTED_DENY
@@ -75,6 +77,7 @@ def test_a_manifest_renamed_in_its_folder_changes_nothing(fuller):
 UNREAD = {
     "src/Migrations/2024_x.cs": b'migrationBuilder.DropTable(name: "Baskets");\n',
     "src/migrations/2024_x.sh": b"psql -c 'drop table baskets'\n",
+    "ops/app.yaml.j2": b"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n",
     "infra/MAIN.TF": b"resource\n",
     "infra/sam.yaml": b"Transform: AWS::Serverless-2016-10-31\nResources: {}\n",
     "db2/more.ddl": b"drop table baskets;\n",
@@ -93,6 +96,25 @@ def test_what_makes_infrastructure_in_other_languages_cannot_be_told(fuller, pat
     outcome, codes = told(fuller.change({path: UNREAD[path]}).check())
     assert outcome == REFUSE
     assert "blast.cannot_tell" in codes
+
+
+STATEMENT = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+GRANTS = {
+    "in-a-list-of-roles": {"roles": [{"name": "a", "policy": {"Statement": [STATEMENT]}}]},
+    "a-bare-list": [STATEMENT],
+    "in-a-string": {"policy": json.dumps({"Statement": [STATEMENT]})},
+    "a-binding": {"bindings": [{"role": "roles/owner", "members": ["allUsers"]}]},
+    "a-definition": {"Name": "x", "Actions": ["*"], "AssignableScopes": ["/"]},
+}
+
+
+@pytest.mark.parametrize("name", GRANTS)
+def test_access_that_is_granted_inside_another_document_is_a_change_of_access(double, tmp_path, name):
+    shop = double.Shop(tmp_path, **{"ops/kept.json": double.text(GRANTS[name])})
+    outcome, codes = told(shop.change({"ops/x.json": double.text(GRANTS[name])}).check())
+    assert (outcome, codes) == (REFUSE, {"blast.authz"})
+    same = double.text({"more": 1, "roles": GRANTS[name]})
+    assert told(shop.change({"ops/kept.json": same}).check()) == (REVIEW, set())
 
 
 def test_a_kustomization_without_version_and_kind_is_read(fuller):

@@ -57,6 +57,8 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     rows = [HEADINGS, *(_row(line) for line in summed(lines))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if len(rows) == 1:
+        print("-- no connection was tried that fits", file=sys.stderr)
     for number, row in enumerate(rows):
         text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         print(f"\x1b[1m{text}\x1b[0m" if color and not number else text)

@@ -91,6 +91,8 @@ def show(args: argparse.Namespace, directory: str, *, trusted: bool = True) -> i
         last = index.catch_up() - 1
         page = index.search(query, limit=args.limit)
         _print(index.read(tuple(reversed(page.seqs))), as_json=args.json)
+        if not page.seqs and not args.json:
+            print("-- no entry fits", file=sys.stderr)
         if page.more and not args.json:
             print(f"-- older: --before {page.seqs[-1]}", file=sys.stderr)
         if not args.json:

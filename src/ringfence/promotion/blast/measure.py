@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from posixpath import dirname, splitext
 
+from ringfence.promotion.blast.access import access_within
 from ringfence.promotion.blast.alembic import looks_like_alembic, unknown_in_alembic
 from ringfence.promotion.blast.documents import Unreadable, read_documents
 from ringfence.promotion.blast.iam import compare_iam, looks_like_iam
@@ -177,6 +178,9 @@ def _read_structured(item: Touched, tally: _Tally, *, in_iam: bool, in_manifests
         return
     if in_iam or any(looks_like_iam(document) for document in (*old, *new)):
         _tally_iam(item.path, old, new, tally)
+    elif access_within(new) - access_within(old):
+        tally.access += 1
+        tally.found.append(finding("blast.authz", f"{item.path}: grants access inside another document", "head tree"))
     if in_manifests or is_kustomization(item.path) or looks_like_manifest(old) or looks_like_manifest(new):
         _tally_manifests(item.path, old, new, tally)
 

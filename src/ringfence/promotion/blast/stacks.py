@@ -50,6 +50,9 @@ _MAKES = re2.compile(
     rb"(?:aws-cdk-lib|@aws-cdk/|\baws_cdk\b|aws-cdk-go|\bawscdk\b|Amazon\.CDK|\bcdk8s\b|\bcdktf\b|"
     rb"@pulumi/|\bpulumi(?:_[a-z_]+)?\b|Pulumi\.)"
 )
+# Files from which such documents are made.
+_TEMPLATE = re.compile(r".*\.(?:ya?ml|json)\.(?:j2|jinja2?|erb|tmpl|tpl|gotmpl|mustache|hbs|liquid|ejs|template)\Z")
+_MADE = re2.compile(rb"\bapiVersion\b|AWS::|[\"']?\bEffect\b[\"']?\s*:")
 _NO_EFFECT = frozenset({"__init__.py"})
 
 
@@ -63,6 +66,8 @@ def recognise(path: str, content: bytes) -> str | None:
             return kind
     if folded.endswith(_CODE) and _MAKES.search(content):
         return "infrastructure code"
+    if _TEMPLATE.match(folded) and _MADE.search(content):
+        return "template"
     if folded.endswith((".yaml", ".yml", ".json", ".template", ".tpl")):
         return next((kind for kind, pattern in _BY_CONTENT if pattern.search(content)), None)
     return None
