@@ -90,6 +90,7 @@ SAME_SOURCES = {
             "package.json": b'{\n "homepage": "https://www.example.net",\n "repository": {"url": "git+https://code.example.net/x.git"}\n}\n'
         },
     ),
+    "a-comment": ({}, {"requirements.txt": b"# see https://www.example.net\na==1  # https://www.example.net\n"}),
     "project-addresses": ({}, {"pyproject.toml": b'[project.urls]\nHomepage = "https://www.example.net"\n'}),
 }
 

@@ -11,6 +11,7 @@ from ringfence.promotion.findings import Finding, finding
 from ringfence.promotion.policy import Policy
 
 _HOST = re.compile(rb"(?:[a-z+]+://(?:[^@/\s\"']*@)?|\bgit@)([A-Za-z0-9.-]+)")
+_COMMENT = re.compile(rb"(?:^|\s)#.*")
 _ANY = rb"^"
 # File name to what a line holds that names a source.
 _SOURCES = tuple(
@@ -55,7 +56,8 @@ def _hosts(item: Touched, side: Side | None) -> Iterator[str]:
     names = next((line for path, line in _SOURCES if path.match(item.path)), None)
     if names is None or side is None or side.content is None:
         return
-    for line in side.content.splitlines():
+    for whole in side.content.splitlines():
+        line = _COMMENT.sub(b"", whole)
         if names.search(line):
             yield from (host.decode("ascii").casefold() for host in _HOST.findall(line))
 
