@@ -351,3 +351,16 @@ def test_bytes_made_to_stall_are_judged_in_time(shared_shop, name):
     assert time.process_time() - started < 8
     assert verdict.outcome.word in {"refuse", "human_review"}
     assert "check.fault" not in codes(verdict)
+
+
+def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(shop):
+    """Its policy would be whatever its author wrote there."""
+    case = shop.change().write()
+    shop.objects.ref("refs/tags/main", case.content)
+    with Repository(str(shop.git_dir)) as opened, pytest.raises(BadObject, match="refs/tags/main, refs/heads/main"):
+        opened.resolve("main")
+    with Repository(str(shop.git_dir)) as opened:
+        assert opened.resolve("refs/heads/main") == shop.base
+    shop.objects.ref("refs/tags/main", shop.base)
+    with Repository(str(shop.git_dir)) as opened:
+        assert opened.resolve("main") == shop.base

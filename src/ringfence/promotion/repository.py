@@ -169,11 +169,15 @@ class Repository:
         bad = not name or name.startswith(("-", "/")) or ".." in name or "\0" in name or len(name) > 255
         if bad or any(c in name for c in " ~^:?*[\\"):
             raise BadObject(f"{name!a} is not the name of a ref nor a full id")
-        for ref in (name, f"refs/{name}", f"refs/tags/{name}", f"refs/heads/{name}", f"refs/remotes/{name}"):
-            oid = self._ref(ref)
-            if oid is not None:
-                return self._peel(oid)
-        raise BadObject(f"no ref {name!a} in the repository")
+        places = (name, f"refs/{name}", f"refs/tags/{name}", f"refs/heads/{name}", f"refs/remotes/{name}")
+        found = {ref: oid for ref in places if (oid := self._ref(ref)) is not None}
+        if not found:
+            raise BadObject(f"no ref {name!a} in the repository")
+        meant = {self._peel(oid) for oid in found.values()}
+        if len(meant) > 1:
+            # Whoever may push a tag could choose the base, and with it the policy.
+            raise BadObject(f"{name!a} means several commits ({', '.join(found)}): give one of these names")
+        return meant.pop()
 
     def _ref(self, ref: str, depth: int = 0) -> str | None:
         if depth > 5 or not (ref == "HEAD" or ref.startswith("refs/")):
