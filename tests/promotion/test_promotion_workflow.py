@@ -109,6 +109,7 @@ class GitHub:
             "github.token": "t",
             f"github.{key}.{'base_sha' if queue else 'base.sha'}": world.shop.base,
             f"github.{key}.{'head_sha' if queue else 'head.sha'}": head,
+            f"github.{key}.{'base_ref' if queue else 'base.ref'}": "refs/heads/main" if queue else "main",
             "github.event.pull_request.number": str(number) if not queue else "",
         }
         self.flow["env"].update(TRUST="orchard/trusted", ARTIFACT="cart.tar", ROLLBACK=world.double.ROLLBACK)
@@ -327,6 +328,20 @@ def test_github_a_false_green_is_attested_as_failed_and_refused(world):
     second = GitHub(world, case.number, head, "7102")
     assert second.run()["check"] == "failure"
     assert "false green" in second.log[-1]
+
+
+@pytest.mark.parametrize("base", ["lax", "refs/heads/lax", "mai", "", "main2"])
+def test_github_a_base_that_is_not_protected_is_not_judged(world, base):
+    case = push_content(world)
+    flow = GitHub(world, case.number, case.content, "7901")
+    flow.values["github.event.pull_request.base.ref"] = base
+    place = world.folder / "alone"
+    place.mkdir()
+    target = next(step for step in flow.flow["jobs"]["check"]["steps"] if step.get("id") == "target")
+    env = {name: flow.fill(value) for name, value in flow.flow["env"].items()}
+    assert flow.flow["jobs"]["check"]["steps"].index(target) == 0
+    assert not flow.step(target, place, env, failed=False)
+    assert "the base is none of: main" in flow.log[-1]
 
 
 def test_github_evidence_of_another_run_does_not_count(world):
