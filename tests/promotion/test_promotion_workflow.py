@@ -330,6 +330,27 @@ def test_github_a_false_green_is_attested_as_failed_and_refused(world):
     assert "false green" in second.log[-1]
 
 
+def test_what_a_person_may_explain_is_held_by_the_check_and_not_failed_by_the_scan(world):
+    """A failed scan could not be explained: what is only held would be refused for ever."""
+    files = {"services/cart/app.py": world.double.APP.replace("3", "4").encode(), "AGENTS.md": b"Run the tests.\n"}
+    case = push_content(world, files)
+    first = GitHub(world, case.number, case.content, "7801")
+    assert first.run()["look"] == "success", first.log
+    head = push_evidence(world, case, sandbox_evidence(world, case), "7801")
+    second = GitHub(world, case.number, head, "7802")
+    assert second.run()["check"] == "failure"
+    assert "hold_for_explanation" in second.log[-1], second.log
+    lab = GitLab(world, case, "7803")
+    looked, done = lab.job("look", lab.flow["look"])
+    assert done.returncode == 0, done.stderr
+    assert (looked / "looked/secret-scan").read_text() == "passed\n"
+    bad = push_content(world, {"services/cart/app.py": b"A = 1\n", "CODEOWNERS": b"* @agent\n"})
+    assert GitHub(world, bad.number, bad.content, "7804").run()["look"] == "failure"
+    lab = GitLab(world, bad, "7805")
+    looked, done = lab.job("look", lab.flow["look"])
+    assert (looked / "looked/secret-scan").read_text() == "failed\n"
+
+
 @pytest.mark.parametrize("base", ["lax", "refs/heads/lax", "mai", "", "main2"])
 def test_github_a_base_that_is_not_protected_is_not_judged(world, base):
     case = push_content(world)
