@@ -90,6 +90,35 @@ libc = ctypes.CDLL(None, use_errno=True); libc.syscall(0x40000065, 0, 0, 0, 0)
     assert seen == {"setuid 0", "setresgid - 0 -", "setgroups", "ioctl SIOCSIFFLAGS", "call 0x40000065"}
 
 
+def test_tries_to_reach_other_families_devices_and_whole_file_systems_are_seen(bench):
+    ran = python(bench, """
+import fcntl, socket
+def attempt(function, *arguments):
+    try: function(*arguments)
+    except OSError: return
+    print("done", function)
+attempt(socket.socketpair, 40, 1, 0); attempt(socket.socketpair, 30, 2, 0); attempt(socket.socket, 2, 10, 0)
+attempt(socket.socket().setsockopt, 0, 64, bytes(100))
+attempt(fcntl.ioctl, socket.socket(), 0x8943, b"lo" + bytes(38)); attempt(fcntl.ioctl, os.open("/usr", 0), 0xC0045877, bytes(8))
+attempt(os.mknod, "disk", 0o60600, os.makedev(254, 0)); attempt(os.mknod, "/tmp/null", 0o20666, os.makedev(1, 3))
+folder = os.open(".", 0); attempt(lambda: os.mknod("whiteout", 0o20000, 0, dir_fd=folder))
+os.mkfifo("pipe"); os.mknod("file"); socket.socketpair(); socket.if_nameindex()
+fcntl.ioctl(socket.socket(), 0x8913, b"lo" + bytes(38)); fcntl.ioctl(os.pipe()[0], 0x541B, bytes(4))
+""")  # fmt: skip
+    assert (ran.execution.exit, ran.out) == (0, b""), ran.err
+    here = bench.layer.target
+    assert attempts(ran) == {
+        f"make device {here}/disk": 1,
+        "make device /tmp/null": 1,
+        f"make device {here}/whiteout": 1,
+    }
+    seen = {o.detail for o in ran.execution.observations if o.kind == "refused-syscall"}
+    assert seen == {
+        "socketpair vsock type stream", "socketpair tipc type datagram", "socket inet type packet",
+        "setsockopt level 0 option 64", "ioctl SIOCSIFTXQLEN", "ioctl FIFREEZE",
+    }  # fmt: skip
+
+
 def test_links_that_lead_out_are_followed_for_the_record(bench):
     ran = bench.sh(
         "ln -s /home/u/other/notes.txt link; ln -s /usr/lib away; echo x > link; echo x > away/x; ln -sf new link;"

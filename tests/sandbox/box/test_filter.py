@@ -23,6 +23,7 @@ def act(machine, name, *arguments):
         **seccomp.REFUSED[machine],
         **seccomp.JUDGED[machine],
         **seccomp.CHANGING[machine],
+        **seccomp.PROCESS_ONE[machine],
         **{name: number for name, (number, _register) in seccomp.OPENING[machine].items()},
         **{name: number for name, (number, _ids) in seccomp.BECOMING[machine].items()},
         "clone3": seccomp.CLONE3,
@@ -57,6 +58,7 @@ def test_every_other_call_passes(machine, number):
         *seccomp.REFUSED[machine].values(),
         *seccomp.JUDGED[machine].values(),
         *seccomp.CHANGING[machine].values(),
+        *seccomp.PROCESS_ONE[machine].values(),
         *(number for number, _ids in seccomp.BECOMING[machine].values()),
         seccomp.CLONE3,
     }
@@ -111,6 +113,31 @@ def test_sockets_by_family_type_and_protocol(machine):
     assert act(machine, "socket", 16, raw, 12) == NOTIFY
     for family in (17, 38, 40, 15, 44, 31, 29):
         assert act(machine, "socket", family, stream, 0) == NOTIFY
+    packet = 10  # of the internet's family, it is another name of the packet family
+    assert {act(machine, "socket", 2, packet | flags, protocol) for protocol in (0, 6, 17)} == {NOTIFY}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@given(family=st.integers(0, 60), kind=st.integers(0, 10), protocol=st.integers(0, 262))
+def test_a_pair_of_sockets_is_local_or_none(machine, family, kind, protocol):
+    assert act(machine, "socketpair", family, kind, protocol) == (ALLOW if family == 1 else NOTIFY)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_options_of_sockets_that_need_a_privilege_are_seen_and_all_others_pass(machine):
+    for level, option in ((1, 36), (1, 33), (0, 19), (0, 64), (0, 96), (0, 200), (41, 64), (41, 75), (41, 209)):
+        assert act(machine, "setsockopt", 3, level, option) == NOTIFY
+    for level, option in ((1, 2), (1, 9), (1, 26), (0, 1), (0, 25), (0, 52), (41, 26), (41, 67), (6, 64), (17, 103)):
+        assert act(machine, "setsockopt", 3, level, option) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("table", [seccomp.PROCESS_ONE, {name: {"prlimit64": 0} for name in MACHINES}])
+def test_what_is_about_process_1_is_seen(machine, table):
+    for name in table[machine]:
+        assert act(machine, name, 1, 7, 4096) == act(machine, name, 1 | 1 << 32, 7, 1 << 40) == NOTIFY
+        assert act(machine, name, 0, 7, 4096) == act(machine, name, 2, 7, 4096) == ALLOW
+    assert act(machine, "prlimit64", 1, 7, 0) == ALLOW  # a question
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -119,6 +146,13 @@ def test_typing_into_the_terminal_is_stopped_whatever_the_upper_half_says(machin
     for request in seccomp.REFUSED_REQUESTS:
         assert act(machine, "ioctl", 0, request | upper << 32) == NOTIFY
     assert act(machine, "ioctl", 0, 0x5401 | upper << 32) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_of_the_requests_about_a_network_only_questions_pass(machine):
+    asked = {one for one in range(0x8800, 0x8B00) if act(machine, "ioctl", 3, one) == NOTIFY}
+    assert asked == set(seccomp.NETWORK_REQUESTS) - set(seccomp.NETWORK_QUESTIONS)
+    assert asked > set(seccomp.NETWORK_CHANGES)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -205,6 +239,7 @@ except OSError as fault: print("tiocsti", errno.errorcode[fault.errno])
         ((17, 3, 0x300), "socket packet type raw protocol 768"),
         ((16, 3, 12), "socket netlink type raw protocol 12"),
         ((99, 77, 0), "socket 99 type 13"),
+        ((2, 10, 0), "socket inet type packet"),
         ((2 | 5 << 32, 1, 132), "socket inet type stream protocol sctp"),
     ],
 )

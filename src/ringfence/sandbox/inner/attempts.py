@@ -7,11 +7,13 @@ is opened but places (``O_PATH``), from the box's own root and never through a l
 import os
 import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.callers import WORKING_FOLDER, Callers
 from ringfence.sandbox.inner.changes import (
+    DEVICE,
     INNER_ATTRIBUTES,
     OWN_DESCRIPTOR,
     WRITE_INTENT,
@@ -38,6 +40,7 @@ from ringfence.sandbox.inner.view import DEVICES
 
 REFUSED, HIDDEN = "refused-write", "hidden-write"
 DELETED = b" (deleted)"
+KIND_BITS, DEVICE_BITS = 0o170000, frozenset({stat.S_IFCHR, stat.S_IFBLK})
 KINDS = frozenset({REFUSED, HIDDEN})
 
 Taken = tuple[Change, int, list[tuple[bytes, bytes]], bool, bytes]
@@ -54,6 +57,8 @@ class Attempts:
         """What the caller asks for, read from it; None for a call that cannot be an attempt."""
         if change.words in PLACING:
             self.ordinary.links_may_appear()
+        if change.words == "mknod" and registers[change.paths[0][1] + 1] & KIND_BITS in DEVICE_BITS:
+            change = replace(change, words=DEVICE)
         attribute = b""
         if change.attribute >= 0:
             attribute = self.callers.text(pid, registers[change.attribute]) or b""
@@ -65,7 +70,7 @@ class Attempts:
             last = not flags & NO_FOLLOW
         if change.descriptor >= 0:
             return self._open(change, pid, registers[change.descriptor], attribute)
-        paths, plain = [], not attribute and not last and change.words != "rename"
+        paths, plain = [], not attribute and not last and change.words not in {"rename", DEVICE}
         for folder, place in change.paths:
             start = WORKING_FOLDER if folder is None else registers[folder] & 0xFFFFFFFF
             path, base = self.callers.path(pid, registers[place], start)
@@ -113,7 +118,7 @@ class Attempts:
             one, place = self._place(change, pid, whole, last) if whole else ("", b"")
             kind = one if one == REFUSED or not kind else kind
             led.append(place)
-        if attribute.startswith(INNER_ATTRIBUTES):
+        if attribute.startswith(INNER_ATTRIBUTES) or change.words == DEVICE:
             kind = REFUSED
         if not kind:
             return None

@@ -24,9 +24,11 @@ SHOWN = 200
 INNER_ATTRIBUTES = (b"trusted.", b"security.", b"user.overlay.")
 """Extended attributes that belong to the kernel, or by which an overlay finds what lies below."""
 OWN_SETTINGS = re.compile(
-    rb"/proc/(self|thread-self|\d+)/(task/\d+/)?(comm|oom_score_adj|oom_adj|coredump_filter|timerslack_ns|autogroup|clear_refs)"
+    rb"/proc/(?!1/)(self|thread-self|\d+)/(task/\d+/)?(comm|oom_score_adj|oom_adj|coredump_filter|timerslack_ns|autogroup|clear_refs)"
 )
-"""What a process may set about itself, and ordinary runtimes do (the name of a thread, its place when memory runs out)."""
+"""What a process may set about itself, and ordinary runtimes do (the name of a thread, its place when memory runs out).
+
+Process 1 is the fence's own, and nothing of it may be set."""
 ATTRIBUTES = frozenset({"chmod", "chown", "set times of", "set attributes of", "setxattr", "removexattr"})
 OWN_DESCRIPTOR = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)")
 CACHES = b"/__pycache__"
@@ -101,6 +103,8 @@ CHANGES = {
 }
 SETTING = Change(words="set attributes of", paths=(), descriptor=0)
 """By ioctl."""
+DEVICE = "make device"
+"""In words, what a mknod asks for whose mode says so; no place of a box may hold one."""
 
 
 def follows(change: Change, registers: Sequence[int], nofollow: int) -> bool:

@@ -80,10 +80,27 @@ BECOMING = {
     },
 }  # fmt: skip
 """Number, and how many ids it takes; refused where one of them is 0, which nothing in a box maps to."""
+PROCESS_ONE = {
+    "x86_64": {
+        "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203, "migrate_pages": 256, "move_pages": 279,
+        "sched_setattr": 314,
+    },
+    "aarch64": {
+        "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "migrate_pages": 238, "move_pages": 239,
+        "sched_setattr": 274,
+    },
+}  # fmt: skip
+"""Refused where they are about process 1, which has the box's user and is the fence's own."""
 JUDGED = {
-    "x86_64": {"ioctl": 16, "socket": 41, "clone": 56, "execve": 59, "personality": 135, "execveat": 322},
-    "aarch64": {"ioctl": 29, "personality": 92, "socket": 198, "clone": 220, "execve": 221, "execveat": 281},
-}
+    "x86_64": {
+        "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "personality": 135,
+        "prlimit64": 302, "execveat": 322,
+    },
+    "aarch64": {
+        "ioctl": 29, "personality": 92, "socket": 198, "socketpair": 199, "setsockopt": 208, "clone": 220, "execve": 221,
+        "prlimit64": 261, "execveat": 281,
+    },
+}  # fmt: skip
 CLONE3 = 435
 _CHANGING_BOTH = {
     "openat2": 437,
@@ -113,19 +130,37 @@ OPENING = {"x86_64": {"open": (2, 1), "openat": (257, 2)}, "aarch64": {"openat":
 TIMING = {"x86_64": 280, "aarch64": 88}
 """``utimensat``; it comes to the launcher only with a path, for what is open already was judged when it was opened."""
 REFUSED_REQUESTS = {
-    0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x5423: "TIOCSETD",
-    0x890B: "SIOCADDRT", 0x890C: "SIOCDELRT", 0x8914: "SIOCSIFFLAGS", 0x8916: "SIOCSIFADDR", 0x8918: "SIOCSIFDSTADDR",
-    0x891C: "SIOCSIFNETMASK", 0x8922: "SIOCSIFMTU", 0x8923: "SIOCSIFNAME", 0x8924: "SIOCSIFHWADDR", 0x8953: "SIOCDARP",
-    0x8955: "SIOCSARP", 0x89A0: "SIOCBRADDBR", 0x89F1: "SIOCADDTUNNEL",
+    0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x541D: "TIOCCONS", 0x5423: "TIOCSETD", 0x5437: "TIOCVHANGUP",
+    0x5457: "TIOCSLCKTRMIOS", 0xC0045877: "FIFREEZE", 0xC0045878: "FITHAW", 0xC0185879: "FITRIM", 0x8004587D: "FS_IOC_SHUTDOWN",
+    0x40087602: "FS_IOC_SETVERSION", 0x41009432: "FS_IOC_SETFSLABEL", 0x40086610: "EXT4_IOC_RESIZE_FS",
+    0x800C6613: "FS_IOC_SET_ENCRYPTION_POLICY", 0xC0506617: "FS_IOC_ADD_ENCRYPTION_KEY",
 }  # fmt: skip
-"""Of ioctl: what types into a terminal, and what would change a network's settings."""
+"""Of ioctl: what types into a terminal or takes it over, and what would change a file system as a whole."""
+NETWORK_REQUESTS = range(0x8900, 0x8A00)
+NETWORK_QUESTIONS = (
+    *range(0x8901, 0x8908), 0x8910, 0x8912, 0x8913, 0x8915, 0x8917, 0x8919, 0x891B, 0x891D, 0x891F, 0x8921, 0x8925, 0x8927, 0x8929, 0x8933,
+    0x8935, 0x8938, 0x8940, 0x8942, 0x8946, 0x8947, 0x8948, 0x894B, 0x8954, 0x8970, 0x8982, 0x8994, 0x89B1,
+)  # fmt: skip
+"""Of ioctl on sockets, what asks, and who owns its signals. All others would change the network's settings."""
+NETWORK_CHANGES = {
+    0x890B: "SIOCADDRT", 0x890C: "SIOCDELRT", 0x8914: "SIOCSIFFLAGS", 0x8916: "SIOCSIFADDR", 0x8918: "SIOCSIFDSTADDR",
+    0x891A: "SIOCSIFBRDADDR", 0x891C: "SIOCSIFNETMASK", 0x8922: "SIOCSIFMTU", 0x8923: "SIOCSIFNAME", 0x8924: "SIOCSIFHWADDR",
+    0x8931: "SIOCADDMULTI", 0x8941: "SIOCSIFBR", 0x8943: "SIOCSIFTXQLEN", 0x8953: "SIOCDARP", 0x8955: "SIOCSARP",
+    0x8983: "SIOCSIFVLAN", 0x8990: "SIOCBONDENSLAVE", 0x89A0: "SIOCBRADDBR", 0x89A2: "SIOCBRADDIF", 0x89F1: "SIOCADDTUNNEL",
+}  # fmt: skip
+"""Names of some, for the record."""
 SETTING_REQUESTS = {0x40086602: "FS_IOC_SETFLAGS", 0x401C5820: "FS_IOC_FSSETXATTR"}
 """Of ioctl: attributes of an open file, such as that it may not be changed. They come to the launcher as changes do."""
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
-RAW = 3
+RAW, PACKET = 3, 10
 MPTCP = 262
 PROTOCOLS = (0, 6, 17)
 """The family's own, TCP, UDP. A ping would carry data out, and no box may send one."""
+SOCKET_LEVEL, IP_LEVEL, IPV6_LEVEL = 1, 0, 41
+PRIVILEGED_OPTIONS = {SOCKET_LEVEL: (32, 33, 36), IP_LEVEL: (19,), IPV6_LEVEL: (64, 65, 75)}
+"""By level: buffers beyond the limit, marks, addresses of others, rules of the packet filter."""
+ABOVE = {IP_LEVEL: 64, IPV6_LEVEL: 200}
+"""From here on an option is about the packet filter or routing."""
 PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
 """Linux, 32-bit uname, no address randomisation (debuggers), and the query."""
 
@@ -146,6 +181,8 @@ def build(machine: str) -> bytes:
         program.test(EQUAL, number, yes=f"judge-{name}")
     for number, ids in BECOMING[machine].values():
         program.test(EQUAL, number, yes=f"judge-{ids}-ids")
+    for number in PROCESS_ONE[machine].values():
+        program.test(EQUAL, number, yes="judge-process")
     program.test(EQUAL, TIMING[machine], yes="judge-times")
     for number in sorted([*refused.values(), *CHANGING[machine].values(), CLONE3]):
         program.test(EQUAL, number, yes="notify")
@@ -172,7 +209,24 @@ def _judge_arguments(program: Program) -> None:
     program.load(ARGUMENTS + 8)
     for request in (*REFUSED_REQUESTS, *SETTING_REQUESTS):
         program.test(EQUAL, request, yes="refuse")
+    program.test(AT_LEAST, NETWORK_REQUESTS.stop, yes="permit-request")
+    program.test(AT_LEAST, NETWORK_REQUESTS.start, no="permit-request")
+    for request in NETWORK_QUESTIONS:
+        program.test(EQUAL, request, yes="permit-request")
+    program.answer(NOTIFY)
+    program.label("permit-request")
     program.answer(ALLOW)
+    program.label("judge-process")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, 1, yes="refuse", no="permit")
+    program.label("judge-prlimit64")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, 1, no="permit")
+    program.load(ARGUMENTS + 16)
+    program.test(EQUAL, 0, no="refuse")
+    program.load(ARGUMENTS + 20)
+    program.test(EQUAL, 0, yes="permit", no="refuse")
+    _judge_options(program)
     for ids in (3, 2, 1):
         program.label(f"judge-{ids}-ids")
         program.load(ARGUMENTS + 8 * (ids - 1))
@@ -188,6 +242,9 @@ def _judge_arguments(program: Program) -> None:
     for value in PERSONALITIES:
         program.test(EQUAL, value, yes="permit")
     program.goto("refuse")
+    program.label("judge-socketpair")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, UNIX, yes="permit", no="refuse")
     program.label("judge-socket")
     program.load(ARGUMENTS)
     program.test(EQUAL, UNIX, yes="permit")
@@ -201,6 +258,7 @@ def _judge_arguments(program: Program) -> None:
     program.load(ARGUMENTS + 8)
     program.mask(0xF)
     program.test(EQUAL, RAW, yes="refuse")
+    program.test(EQUAL, PACKET, yes="refuse")
     program.load(ARGUMENTS + 16)
     for protocol in PROTOCOLS:
         program.test(EQUAL, protocol, yes="permit")
@@ -212,6 +270,22 @@ def _judge_arguments(program: Program) -> None:
     program.answer(ALLOW)
     program.label("refuse")
     program.answer(NOTIFY)
+
+
+def _judge_options(program: Program) -> None:
+    program.label("judge-setsockopt")
+    program.load(ARGUMENTS + 8)
+    for level in PRIVILEGED_OPTIONS:
+        program.test(EQUAL, level, yes=f"options-{level}")
+    program.answer(ALLOW)
+    for level, options in PRIVILEGED_OPTIONS.items():
+        program.label(f"options-{level}")
+        program.load(ARGUMENTS + 16)
+        for option in options:
+            program.test(EQUAL, option, yes="refuse")
+        if level in ABOVE:
+            program.test(AT_LEAST, ABOVE[level], yes="refuse")
+        program.answer(ALLOW)
 
 
 SET_MODE_FILTER = 1

@@ -397,10 +397,13 @@ class Ward:
 
     def _report(self) -> None:
         if self.failure is not None or (self.end is None and not self.ended_by):
-            what, number = self.failure or ("the box ended without a word", 0)
-            self.tell("failed", what, number)
-            self.teller.close_when_written()
-            return
+            what, number = self.failure or ("it ended without a word", 0)
+            if not self.started:
+                self.tell("failed", what, number)
+                self.teller.close_when_written()
+                return
+            # The command may have brought this about, and then least of all is what it did before to be lost.
+            self.ended_by = self.ended_by or f"fault of the box's first process: {what}"
         code, by_signal, note = self.end or (None, int(signal.SIGKILL), "")
         capped = self.output.capped if self.output is not None else None
         self.tell("done", {

@@ -28,8 +28,10 @@ from ringfence.sandbox.inner.seccomp import (
     CHANGING,
     CLONE3,
     JUDGED,
+    NETWORK_CHANGES,
     NEW_NAMESPACES,
     NEW_TIME,
+    PROCESS_ONE,
     REFUSED,
     REFUSED_REQUESTS,
     SETTING_REQUESTS,
@@ -51,7 +53,7 @@ ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
 ARCHITECTURE = ARCHES.get(kernel.MACHINE)
 NAMES = (
-    {number: name for table in (REFUSED, JUDGED) for name, number in table[kernel.MACHINE].items()}
+    {number: name for table in (REFUSED, JUDGED, PROCESS_ONE) for name, number in table[kernel.MACHINE].items()}
     | {number: name for name, (number, _ids) in BECOMING[kernel.MACHINE].items()}
     | {CLONE3: "clone3"}
     if kernel.NUMBERS
@@ -68,11 +70,16 @@ FAMILIES = {
     15: "key",
     16: "netlink",
     17: "packet",
+    21: "rds",
+    29: "can",
+    30: "tipc",
+    31: "bluetooth",
     38: "alg",
     40: "vsock",
     44: "xdp",
 }
 
+SOCKETS = frozenset({"socket", "socketpair"})
 INTERNET = frozenset({2, 10})
 TYPES = {1: "stream", 2: "datagram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
 PROTOCOLS = {
@@ -207,7 +214,7 @@ class Calls:
             self._answer(identity, 0, CONTINUE)
             self.record.add("exec", f"{detail} (parent {_parent(pid)})")
             return
-        error = errno.EAFNOSUPPORT if name == "socket" else errno.EPERM
+        error = errno.EAFNOSUPPORT if name in SOCKETS else errno.EPERM
         self._answer(identity, -error, 0)
         self.record.add("refused-syscall", describe(name, arguments))
 
@@ -355,10 +362,15 @@ def _parent(pid: int) -> str:
 
 def describe(name: str, arguments: tuple[int, ...]) -> str:
     """A refused call in words, from its name and its registers."""
-    if name == "socket":
-        return _socket(*(argument & 0xFFFFFFFF for argument in arguments[:3]))
+    if name in SOCKETS:
+        return f"{name} {_socket(*(argument & 0xFFFFFFFF for argument in arguments[:3]))}"
     if name == "ioctl":
-        return f"ioctl {REFUSED_REQUESTS.get(arguments[1] & 0xFFFFFFFF, arguments[1])}"
+        request = arguments[1] & 0xFFFFFFFF
+        return f"ioctl {REFUSED_REQUESTS.get(request) or NETWORK_CHANGES.get(request) or hex(request)}"
+    if name == "setsockopt":
+        return f"setsockopt level {arguments[1] & 0xFFFFFFFF} option {arguments[2] & 0xFFFFFFFF}"
+    if name == "prlimit64" or name in PROCESS_ONE[kernel.MACHINE]:
+        return f"{name} of process 1"
     if name in BECOMING[kernel.MACHINE]:
         ids = (argument & 0xFFFFFFFF for argument in arguments[: BECOMING[kernel.MACHINE][name][1]])
         return f"{name} {' '.join('-' if one == SAME else str(one) for one in ids)}"
@@ -371,5 +383,5 @@ def _socket(family: int, kind: int, protocol: int) -> str:
     """Names where there are some: a person, and whoever searches the record, knows no numbers."""
     kind &= 0xF
     named = PROTOCOLS.get(protocol) if family in INTERNET else None
-    words = f"socket {FAMILIES.get(family, family)} type {TYPES.get(kind, kind)}"
+    words = f"{FAMILIES.get(family, family)} type {TYPES.get(kind, kind)}"
     return words if protocol == 0 else f"{words} protocol {named or protocol}"
