@@ -89,12 +89,13 @@ def test_what_every_program_looks_for_is_not_told(served):
         ([b"../other//./a/b\0"], b"/a/b"),
         ([b"", b"\x01\0/run/other/x.sock\0"], b"/x.sock"),
         ([b"other\0"], b""),
+        ([b"/home/u/other/other/other/x\0"], b"/other/other/x"),
         ([b"elsewhere/notes\0", b"", b"\xff" * 40], b""),
         ([], b""),
     ],
 )
 def test_the_rest_of_a_path_is_read_from_what_the_call_points_at(places, rest):
-    assert rest_of(places, b"other") == rest
+    assert rest_of(places, b"/home/u/other") == rest
 
 
 def test_arguments_are_read_from_a_process_that_waits_and_a_strange_one_gives_none():
@@ -117,7 +118,7 @@ def test_a_caller_that_has_asked_and_does_not_sleep_yet_is_looked_at_again(tmp_p
     (tmp_path / "7" / "mem").write_bytes(bytes(0x2000) + b"../other/notes.txt\0")
     monkeypatch.setattr(hidden.time, "sleep", moments_later)
     processes = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
-    assert rest_of(hidden.arguments_of(processes, 7), b"other") == b"/notes.txt"
+    assert rest_of(hidden.arguments_of(processes, 7), b"/home/u/other") == b"/notes.txt"
     (tmp_path / "7" / "syscall").write_text("running\n")
     assert hidden.arguments_of(processes, 7) == []
     assert len(looks) == 3 + hidden.LOOKS

@@ -431,12 +431,27 @@ def test_hidden_names_stay_hidden_when_whoever_tells_of_them_is_killed(hiding):
 
 
 def test_what_is_closed_in_proc_tells_of_tries(seen):
-    names = [f"/proc/{name}" for name in ("keys", "key-users", "kcore", "kmsg", "1/environ", "1/mem")]
+    names = [
+        *("keys", "key-users", "kcore", "kmsg", "1/environ", "1/mem", "1/maps", "1/auxv", "1/cwd/x", "1/exe", "1/root/etc/shadow"),
+        *("1/fd/3", "1/ns/net", "1/map_files/0-1", "1/task/1/environ"),
+    ]  # fmt: skip
+    names = [f"/proc/{name}" for name in names if not name.startswith("k") or os.path.exists(f"/proc/{name}")]
     ran = seen.sh(
-        f"cat {' '.join(names)}; ps -ef > /dev/null; cat /proc/self/environ > /dev/null; ls -l /proc > /dev/null"
+        f"cat {' '.join(names)}; ps -ef > /dev/null; ps -eLf >/dev/null; top -bn1 >/dev/null; df >/dev/null;"
+        "cat /proc/self/environ > /dev/null; ls -l /proc > /dev/null"
     )
     assert ran.out == b""
-    assert hidden(ran) == {name: 1 for name in names if os.path.exists(name)}
+    assert hidden(ran) == dict.fromkeys(names, 1)
+
+
+def test_a_closed_link_or_folder_of_process_1_is_neither_read_nor_listed_nor_unseen(seen):
+    ran = seen.sh(
+        "for link in root cwd exe; do readlink /proc/1/$link; done; ls /proc/1/fd /proc/1/task; cd /proc/1/root"
+    )
+    assert ran.out.split() == [b"/proc/1/fd:", b"/proc/1/task:"]
+    assert hidden(ran) == {
+        "/proc/1/root": 2, "/proc/1/cwd": 1, "/proc/1/exe": 1, "/proc/1/fd": 1, "/proc/1/task": 1,
+    }  # fmt: skip
 
 
 def test_files_have_the_inode_numbers_of_the_host_when_the_layer_lies_on_another_file_system(hiding):

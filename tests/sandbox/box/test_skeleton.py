@@ -26,7 +26,9 @@ OPERATIONS = [*range(60), 4096]
 TELLING = (
     (b"/proc/8", FOLDER, b"", [b".env", b"keys"], (b"/home/u/project", 1000, 100, 0)),
     (b"/proc/8/conf", stat.S_IFDIR | 0o750, b"", [b"token"], (b"/home/u/project/conf", 1000, 100, 5_000_000_007)),
-    (b"/proc/of-keys", stat.S_IFREG | 0o444, b"", [], (b"/proc/keys", 0, 0, 0)),
+    (b"/proc/of-keys", stat.S_IFREG | 0o444, b"", None, (b"/proc/keys", 0, 0, 0)),
+    (b"/proc/of-1-fd", stat.S_IFDIR | 0o555, b"", None, (b"/proc/1/fd", 0, 0, 0)),
+    (b"/proc/of-1-root", stat.S_IFLNK | 0o777, b"", None, (b"/proc/1/root", 0, 0, 0)),
 )
 
 
@@ -169,6 +171,16 @@ def test_a_file_that_tells_is_never_opened_and_each_try_told():
     assert asked.tries == []
     assert [asked.ask(fuse.OPEN, file, bytes(8)) for _ in range(2)] == [errno.EACCES] * 2
     assert asked.tries == [(b"/proc", b"keys", 9)] * 2
+
+
+def test_a_closed_folder_and_a_closed_link_answer_nothing_and_each_try_is_told():
+    asked = Asked()
+    folder, link = asked.look_up("/proc/of-1-fd"), asked.look_up("/proc/of-1-root")
+    assert asked.tries == []
+    assert asked.ask(fuse.LOOKUP, folder, b"3\0") == errno.EACCES
+    assert asked.ask(fuse.READDIR, folder, struct.pack("=QQIIQII", 0, 0, 4096, 0, 0, 0, 0)) == errno.EACCES
+    assert asked.ask(fuse.READLINK, link, b"") == errno.EACCES
+    assert asked.tries == [(b"/proc/1/fd", b"3", 9), (b"/proc/1", b"fd", 9), (b"/proc/1", b"root", 9)]
 
 
 @pytest.mark.parametrize(("operation", "extra"), [(fuse.READDIR, 0), (fuse.READDIRPLUS, 128)])

@@ -35,9 +35,10 @@ OUTSIDE = 0
 """The kernel's word for a process that the box cannot see: the launcher, which looks up where an attempted change leads."""
 REMEMBERED = (b"/etc/", b"/run/")
 """Below these an overlay remembers what was not there, so a launcher's look-up is the only one that is told."""
-ENVIRONMENT = b"/proc/1/environ"
-LISTERS = frozenset({b"/usr/bin/ps", b"/bin/ps", b"/usr/bin/top"})
-"""Programs of the system that ask for every process's environment whether it is to be shown or not."""
+FIRST_PROCESS = b"/proc/1/"
+SYSTEM = frozenset({b"/usr/bin", b"/usr/sbin", b"/bin", b"/sbin"})
+LISTERS = frozenset({b"df", b"ps", b"top", b"pidof", b"killall", b"killall5", b"fuser", b"lsof", b"lsns", b"ss"})
+"""Programs of the system that look at every process or mount, whether that is to be shown or not."""
 
 
 def on_host(folder: bytes, name: bytes) -> int:
@@ -141,35 +142,36 @@ class Hidden:
     def _tried(self, folder: bytes, name: bytes, pid: int) -> bool:
         """Record it; gives whether the next one is to be told too."""
         path = folder.rstrip(b"/") + b"/" + name
-        if path == ENVIRONMENT and self._program(pid) in LISTERS:
+        if path.startswith(FIRST_PROCESS) and self._lists_all(pid):
             return True
         tries = self.tries[path] = self.tries.get(path, 0) + 1
         if tries > MANY_TRIES:
             self.record.add(KIND, f"{text(path)}, and no longer counted")
             return False
-        self.record.add(KIND, text(self._asked(path, name, pid)))
+        self.record.add(KIND, text(self._asked(path, pid)))
         return True
 
-    def _asked(self, path: bytes, name: bytes, pid: int) -> bytes:
+    def _asked(self, path: bytes, pid: int) -> bytes:
         """The whole path that was asked for where it can be told, else as far as it was followed."""
         if self.processes < 0 or pid == OUTSIDE or self.reads >= MANY_READS:
             return path
         begun = time.monotonic()
-        whole = path + rest_of(arguments_of(self.processes, pid), name)
+        whole = path + rest_of(arguments_of(self.processes, pid), path)
         self.reads += 1 + int((time.monotonic() - begun) / A_READ)
         if whole not in self.whole and len(self.whole) >= MANY_WHOLE:
             return path
         self.whole.add(whole)
         return whole
 
-    def _program(self, pid: int) -> bytes:
-        """The file that a process runs, as the box names it; empty where that cannot be told."""
+    def _lists_all(self, pid: int) -> bool:
+        """Whether the process runs one of these programs."""
         if self.processes < 0 or pid == OUTSIDE:
-            return b""
+            return False
         try:
-            return os.readlink(b"%d/exe" % pid, dir_fd=self.processes)
+            folder, name = os.path.split(os.readlink(b"%d/exe" % pid, dir_fd=self.processes))
         except OSError:
-            return b""
+            return False
+        return folder in SYSTEM and name in LISTERS
 
     def drop(self) -> None:
         """Serve no more: every request that waits or comes is refused by the kernel."""
@@ -238,19 +240,25 @@ def _pointed(memory: int, address: int) -> bytes:
         return b""
 
 
-def rest_of(places: Iterable[bytes], name: bytes) -> bytes:
-    """What follows ``name`` in the path that one of these places holds, with its slash; empty when there is no more.
+def rest_of(places: Iterable[bytes], path: bytes) -> bytes:
+    """What follows ``path`` in what one of these places holds, with its slash; empty when there is no more.
 
-    >>> rest_of([b"../other/notes.txt" + bytes(3)], b"other")
+    Where it is written otherwise there, what follows its last name.
+
+    >>> rest_of([b"../other/notes.txt" + bytes(3)], b"/home/u/other")
     b'/notes.txt'
     """
+    name = os.path.basename(path)
     for place in places:
         # The address of a socket has two bytes of family before its path.
         for start in (0, 2):
-            parts = place[start:].partition(b"\0")[0].split(b"/")
+            word = place[start:].partition(b"\0")[0]
+            parts = word.split(b"/")
             if name in parts:
-                rest = [part for part in parts[parts.index(name) + 1 :] if part not in {b"", b"."}]
-                return b"".join(b"/" + part for part in rest)
+                behind = (
+                    word[len(path) :].split(b"/") if word.startswith(path + b"/") else parts[parts.index(name) + 1 :]
+                )
+                return b"".join(b"/" + part for part in behind if part not in {b"", b"."})
     return b""
 
 

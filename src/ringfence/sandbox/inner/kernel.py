@@ -25,6 +25,7 @@ MNT_DETACH = 2
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC, ATTR_IDMAP = 1, 2, 4, 8, 0x100000
 AT_FDCWD = -100
 AT_EMPTY_PATH = 0x1000
+AT_SYMLINK_NOFOLLOW = 0x100
 AT_RECURSIVE = 0x8000
 OPEN_TREE_CLONE = 1
 OPEN_TREE_CLOEXEC = os.O_CLOEXEC
@@ -187,8 +188,13 @@ def clone_tree(path: bytes, *, recursive: bool = True) -> int:
     return open_tree(AT_FDCWD, path, flags)
 
 
+def clone_place(path: bytes) -> int:
+    """A detached mount of what stands under a path alone, a link included, as a descriptor."""
+    return open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW)
+
+
 def attach(tree: int, target: bytes) -> None:
-    """Attach a detached mount at a path and close its descriptor."""
+    """Attach a detached mount at a path, which is not followed where it is a link, and close its descriptor."""
     move_mount(tree, b"", AT_FDCWD, target, MOVE_FROM_EMPTY)
     os.close(tree)
 

@@ -21,9 +21,10 @@ LINK = stat.S_IFLNK | 0o777
 PRIVATE = (b"/tmp", b"/var/tmp")
 """Where a box has its own, and a worktree may lie on the host."""
 
-Entry = tuple[bytes, int, bytes, list[bytes], tuple[bytes, int, int, int] | None]
+Entry = tuple[bytes, int, bytes, list[bytes] | None, tuple[bytes, int, int, int] | None]
 """Path, mode with its kind, target of a link, names that are in view though not listed here, and for what only tells of
-tries: the path that it tells of, owner, group, time in nanoseconds. Names of such a folder are those that are hidden in it."""
+tries: the path that it tells of, owner, group, time in nanoseconds. Names of such a folder are those that are hidden in it;
+None: all, and it is closed."""
 Missing = Callable[[bytes, bytes, int], bool]
 """Folder, name, process: whether the next try is to be told too."""
 Tried = Callable[[bytes, bytes, int], object]
@@ -101,6 +102,7 @@ class Node:
     target: bytes = b""
     names: dict[bytes, int] = field(default_factory=dict)
     in_view: frozenset[bytes] = frozenset()
+    closed: bool = False
     tells: bytes = b""
     """What tries are told of; empty for what is in the view itself."""
     attr: bytes = b""
@@ -121,7 +123,9 @@ class Skeleton:
             number = len(self.nodes) + 1
             numbers[path] = number
             parent = numbers[folder]
-            node = self.nodes[number] = Node(path, mode, parent, target, in_view=frozenset(in_view))
+            node = self.nodes[number] = Node(
+                path, mode, parent, target, in_view=frozenset(in_view or ()), closed=in_view is None
+            )
             if tells:
                 node.tells, *looks[number] = tells
             self.nodes[parent].names[name] = number
@@ -152,13 +156,13 @@ class Skeleton:
             return self._look_up(node, request)
         if operation == fuse.GETATTR:
             return fuse.attribute_answer(node.attr)
-        if operation == fuse.READLINK:
+        if operation == fuse.READLINK and not node.closed:
             return node.target or errno.EINVAL
         if operation in {fuse.READDIR, fuse.READDIRPLUS}:
             return self._list(request.node, node, request)
         if operation == fuse.STATFS:
             return fuse.STATISTICS
-        if operation in {fuse.OPEN, fuse.READ}:
+        if operation in {fuse.OPEN, fuse.READ, fuse.READLINK}:
             if node.tells:
                 self.tried(*posixpath.split(node.tells), request.pid)
             return errno.EACCES
@@ -171,6 +175,9 @@ class Skeleton:
             return errno.EINVAL
         if not stat.S_ISDIR(node.mode):
             return errno.ENOTDIR
+        if node.closed:
+            self.tried(node.tells, name, request.pid)
+            return errno.EACCES
         number = node.names.get(name)
         if number is not None:
             return fuse.entry(number, self.nodes[number].attr)
@@ -189,6 +196,9 @@ class Skeleton:
             return errno.EINVAL
         if not stat.S_ISDIR(node.mode):
             return errno.ENOTDIR
+        if node.closed:
+            self.tried(*posixpath.split(node.tells), request.pid)
+            return errno.EACCES
         offset, room = asked
         lines = [(b".", number), (b"..", node.parent), *node.names.items()]
         data = bytearray()

@@ -19,10 +19,17 @@ MOST_NAMES, MOST_FOLDERS, MOST_BYTES = 1000, 64, 1 << 16
 """Names in a folder of the worktree, each of which costs a question at its first use; folders; and bytes of hidden paths."""
 KEYS = (b"/keys", b"/key-users")
 """Of /proc: the person's keys would be listed by name, for a box may have the person's uid."""
-FILES = (*KEYS, b"/kcore", b"/kmsg", b"/1/environ", b"/1/mem")
-"""Of /proc; beside the keys, what is closed to a box anyway."""
-FILE_MODE = stat.S_IFREG | 0o444
-"""Whoever answers refuses to open it, and hears of the try so."""
+CLOSED = {
+    **dict.fromkeys(
+        (*KEYS, b"/kcore", b"/kmsg", b"/1/environ", b"/1/mem", b"/1/maps", b"/1/auxv"), stat.S_IFREG | 0o444
+    ),
+    **dict.fromkeys((b"/1/root", b"/1/cwd", b"/1/exe"), stat.S_IFLNK | 0o777),
+    **dict.fromkeys((b"/1/fd", b"/1/map_files", b"/1/ns", b"/1/task"), stat.S_IFDIR | 0o555),
+}
+"""Of /proc; beside the keys and the threads of process 1, what is closed to a box anyway.
+
+Whoever answers refuses to open the file, to follow the link, to list the folder or to look for a name in it, and hears of the try so.
+"""
 
 
 def place(number: int) -> bytes:
@@ -30,14 +37,14 @@ def place(number: int) -> bytes:
     return BELOW + b"/%d" % number
 
 
-def file_place(name: bytes) -> bytes:
-    """Where the file that stands for this one of /proc lies in the skeleton."""
+def closed_place(name: bytes) -> bytes:
+    """Where that lies in the skeleton which stands for this one of /proc."""
     return BELOW + b"/of" + name.replace(b"/", b"-")
 
 
-def files() -> list[Entry]:
-    """The files, for the skeleton."""
-    return [(file_place(name), FILE_MODE, b"", [], (BELOW + name, 0, 0, 0)) for name in FILES]
+def closed() -> list[Entry]:
+    """What stands for what is closed, for the skeleton."""
+    return [(closed_place(name), mode, b"", None, (BELOW + name, 0, 0, 0)) for name, mode in CLOSED.items()]
 
 
 class Telling:

@@ -4,6 +4,7 @@ Sources are opened as detached mounts first and attached afterwards, so that no 
 meanwhile, and no path of the host is resolved once the new root stands.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -143,7 +144,7 @@ class View:
         self.between, self.told, self.served = between, told, True
 
     def _tellers(self) -> list[skeleton.Entry]:
-        found = tells.files()
+        found = tells.closed()
         for index, parts in self.parts.items():
             _kind, shown, _lowers, _upper, _work, hidden = self.steps[index]
             if not hidden:
@@ -281,17 +282,19 @@ class View:
             raise OSError(22, f"unknown step {kind}")
 
     def _proc(self, place: bytes) -> None:
-        """Its own /proc. Files of it that are nobody's in the box tell of tries, or where that cannot be are empty."""
+        """Its own /proc. What of it is nobody's in the box tells of tries; where that cannot be, the keys are empty."""
         covers = dict.fromkeys(tells.KEYS, b"/dev/null")
         if self.served:
-            covers = {name: BASE + tells.file_place(name) for name in tells.FILES}
-        trees = {name: kernel.clone_tree(cover, recursive=False) for name, cover in covers.items()}
+            covers = {name: BASE + tells.closed_place(name) for name in tells.CLOSED}
+        trees = {name: kernel.clone_place(cover) for name, cover in covers.items()}
         kernel.mount(b"proc", place, b"proc", PLAIN | kernel.MS_NOEXEC, None)
         for name, tree in trees.items():
-            if os.path.exists(place + name):
+            try:
                 kernel.attach(tree, place + name)
-            else:
+            except OSError as fault:
                 os.close(tree)
+                if fault.errno != errno.ENOENT and name in tells.KEYS:
+                    raise
 
     def _tmpfs(self, place: bytes, step: tuple) -> None:  # type: ignore[type-arg]
         options = b"mode=%o,size=%d,uid=%d,gid=%d" % (step[2], step[3], *self.user)
