@@ -22,6 +22,15 @@ def test_an_allowed_command_runs_with_its_own_output_and_status(cli):
     assert cli("run", "--", "false").returncode == 1
 
 
+def test_output_that_finds_no_room_is_no_success(cli):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*cli.words, "run", "--", "cat", "a.txt"], cwd=cli.project, stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, "No space left on device" in done.stderr) == (1, True)
+
+
 def test_a_refused_command_does_not_run_and_says_which_rule(cli):
     done = cli("run", "--", "touch", "made")
     assert done.returncode == 11

@@ -192,6 +192,8 @@ def _status(message: dict[str, object], *, raise_signal: bool) -> int:
         if raise_signal and message.get("ended_by") == "":
             _die_of(number)
         return 128 + number
+    if code == 0 and message.get("ended_by"):
+        return 1  # the command's success is not the whole truth
     return code if isinstance(code, int) else 1
 
 

@@ -206,3 +206,23 @@ def test_files_that_ordinary_tools_open_too_are_recorded_and_no_violation(bench)
     ran = bench.sh("cat ~/.netrc ~/.npmrc > /dev/null; grep -c . /proc/keys")
     seen = {o.detail: o.violation for o in ran.execution.observations if o.kind == "credential-read"}
     assert seen == {"/home/agent/.netrc": False, "/home/agent/.npmrc": False}
+
+
+@pytest.mark.parametrize("line", ["echo short", "yes", "echo short >&2"])
+def test_output_that_cannot_be_written_is_told(bench, line):
+    full = os.open("/dev/full", os.O_WRONLY)
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    box = bench.launcher.start(bench.plan("/bin/sh", "-c", line), stdin=nothing, stdout=full, stderr=full)
+    assert box.wait(60).ended_by == "output could not be written: No space left on device"
+    os.close(full)
+    os.close(nothing)
+
+
+def test_a_reader_who_has_enough_is_no_fault(bench):
+    inner, outer = os.pipe()
+    nothing = os.open("/dev/null", os.O_RDWR)
+    box = bench.launcher.start(bench.plan("/usr/bin/yes"), stdin=nothing, stdout=outer, stderr=nothing)
+    for descriptor in (inner, outer, nothing):
+        os.close(descriptor)
+    ended = box.wait(60)
+    assert (ended.signal, ended.ended_by) == (signal.SIGPIPE, "")

@@ -20,6 +20,7 @@ from ringfence.sandbox.inner.screen import Screen
 
 CHUNK = 65536
 PENDING = 262144
+NO_READER = frozenset({errno.EPIPE, errno.ECONNRESET})
 TERMINAL_NUMBER = 0x80045432
 """TIOCGDEV."""
 
@@ -34,6 +35,8 @@ class Outlet:
         self.pending: deque[memoryview] = deque()
         self.size = 0
         self.broken = self.closing = False
+        self.error = 0
+        """The errno by which it broke."""
 
     def write(self, data: bytes) -> None:
         """Hand over; what does not fit now is written when there is room."""
@@ -51,8 +54,8 @@ class Outlet:
                 if not self.loop.watch(self.descriptor, WRITE, self._flush):
                     continue
                 return
-            except OSError:
-                self.broken, self.size = True, 0
+            except OSError as fault:
+                self.broken, self.size, self.error = True, 0, fault.errno or errno.EIO
                 self.pending.clear()
                 self.loop.forget(self.descriptor)
                 if self.closing:
@@ -185,6 +188,8 @@ class Output:
         self.loop, self.on_end, self.capped = loop, on_end, sieve
         self.pipes: list[int | None] = list(pipes)
         self.ending = self.ended = False
+        self.fault = ""
+        """Why what the box said could not be handed on, where that was no reader who had enough."""
         # A stream that ends at a person's terminal is filtered even where the box has no terminal of its own.
         capped = isinstance(sieve, Capped)
         self.screens = [Screen(keyboard=False) if capped and os.isatty(fd) else None for fd in outlets]
@@ -242,7 +247,13 @@ class Output:
         self._check()
 
     def _broken(self, which: int) -> None:
-        """The caller reads no more: so the box's next write gets SIGPIPE, as without a fence."""
+        """Nobody takes more: so the box's next write gets SIGPIPE, as without a fence where the caller reads no more.
+
+        A full disk would have failed that write with its own errno: that must be told, for the box may have written all by now.
+        """
+        outlet = self.outlets[which]
+        if outlet.error not in NO_READER and not os.isatty(outlet.descriptor):
+            self.fault = os.strerror(outlet.error)
         for other, outlet in enumerate(self.outlets):
             if other == which or outlet is self.outlets[which]:
                 self._close(other)

@@ -404,6 +404,8 @@ class Ward:
                 return
             # The command may have brought this about, and then least of all is what it did before to be lost.
             self.ended_by = self.ended_by or f"fault of the box's first process: {what}"
+        if self.output is not None and self.output.fault:
+            self.ended_by = self.ended_by or f"output could not be written: {self.output.fault}"
         code, by_signal, note = self.end or (None, int(signal.SIGKILL), "")
         capped = self.output.capped if self.output is not None else None
         self.tell("done", {
