@@ -55,7 +55,7 @@ class Groups:
         self.segments = -1
         """The box's list of System V memory, open for reading; only kept where memory is polled."""
         self.shared_before = shared_on_host() if kind == POLLING else 0
-        self.buffers_before = buffers.on_host()
+        self.buffers_before = 0 if kind == "cgroup v2" else buffers.on_host()
         for folder in self._joined():
             os.mkdir(folder)
 
