@@ -1,6 +1,7 @@
 """An interactive box has a real terminal; what it sends to the person's is filtered."""
 
 import os
+import select
 import signal
 import threading
 import time
@@ -225,6 +226,7 @@ class Person:
     def __init__(self, bench, *argv, size=(24, 80), **options):
         self.master, slave = os.openpty()
         tty.setraw(slave)
+        self.name = os.ttyname(slave)
         plan = bench.plan(*argv, pty=True, size=size, limits=Limits(output=Bytes(64)))
         self.box = bench.launcher.start(plan, stdin=slave, stdout=slave, stderr=slave, **options)
         os.close(slave)
@@ -334,6 +336,28 @@ def test_ctrl_z_is_told_and_the_command_goes_on_when_the_caller_says_so(bench):
     person.box.go_on()
     person.type(b"more\n")
     person.until(b"got more")
+    waiter.join(10)
+    assert person.end().exit == 0
+
+
+@pytest.mark.needs_userns
+def test_what_is_typed_while_the_command_is_stopped_is_for_the_persons_shell(bench):
+    stopped = threading.Event()
+    person = Person(bench, "/bin/sh", "-c", "echo up; read word; echo got $word", on_stop=stopped.set)
+    shell = os.open(person.name, os.O_RDWR | os.O_NOCTTY)
+    person.until(b"up")
+    waiter = threading.Thread(target=person.box.wait)
+    waiter.start()
+    person.type(b"\x1a")
+    assert stopped.wait(10)
+    person.type(b"jobs\n")
+    time.sleep(0.2)  # in which the launcher would have taken it
+    assert select.select([shell], [], [], 0)[0] == [shell]
+    assert os.read(shell, 100) == b"jobs\n"
+    person.box.go_on()
+    person.type(b"more\n")
+    person.until(b"got more")
+    os.close(shell)
     waiter.join(10)
     assert person.end().exit == 0
 

@@ -315,13 +315,23 @@ class Input:
         self.source: int | None = reopened(source, os.O_RDONLY)
         self.pipe: int | None = pipe
         self.data = b""
+        self.held = False
         os.set_blocking(pipe, False)
 
     def begin(self) -> None:
         """Copy from now on."""
+        self.held = False
         self._want()
 
+    def hold(self) -> None:
+        """Leave to others what comes from now on, until ``begin``."""
+        self.held = True
+        if self.source is not None:
+            self.loop.forget(self.source)
+
     def _want(self) -> None:
+        if self.held:
+            return
         if self.source is not None and not self.loop.watch(self.source, READ, self._read) and self.pipe is not None:
             self.loop.watch(self.pipe, WRITE, self._write)  # a regular file: read whenever the box takes more
 

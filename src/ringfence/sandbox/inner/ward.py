@@ -166,6 +166,8 @@ class Ward:
             case "failed":
                 self.failure = (message[1], message[2])
             case "stopped":
+                if self.terminal is not None:
+                    self.terminal.input.hold()  # what is typed now is for the person's shell
                 self.tell("stopped", message[1])
             case "renamed":
                 if self.calls is not None:
@@ -296,6 +298,8 @@ class Ward:
                 self._to_init(b"signal %d" % command[1])
             case "continue":
                 self._to_init(b"continue")
+                if self.terminal is not None:
+                    self.terminal.input.begin()
             case "size":
                 if self.terminal is not None:
                     self.terminal.resize(command[1], command[2])
