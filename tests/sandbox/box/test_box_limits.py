@@ -236,6 +236,28 @@ def test_memory_that_nothing_has_mapped_is_polled_too(name):
             process.kill()
 
 
+UNLISTED = {
+    "pages let go of": "m = mmap.mmap(-1, 48 << 20); m.write(bytes(48 << 20)); m.madvise(mmap.MADV_DONTNEED)",
+    "a file that is mapped alone": "f = os.memfd_create('y'); os.write(f, bytes(48 << 20)); m = mmap.mmap(f, 48 << 20); os.close(f)",
+    "a file sent and not received": "a, b = socket.socketpair(); f = os.memfd_create('y'); os.write(f, bytes(48 << 20));"
+    " socket.send_fds(a, [b'x'], [f]); os.close(f)",
+}
+
+
+@pytest.mark.parametrize(("name", "counted"), [*((name, True) for name in UNLISTED), ("nothing of the kind", False)])
+def test_shared_memory_that_no_list_shows_is_polled_too(name, counted):
+    source = f"import mmap, os, socket, time\n{UNLISTED.get(name, '')}\nprint('held', flush=True); time.sleep(30)"
+    polled = groups.Groups(groups.POLLING, {})
+    polled.limits = {"memory": 32 << 20}
+    with subprocess.Popen(["/usr/bin/python3", "-c", source], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"held\n"
+            polled.shared_before = groups.shared_on_host() - (48 << 20)
+            assert (polled._polled(process.pid) > 32 << 20) is counted
+        finally:
+            process.kill()
+
+
 def test_system_v_memory_of_a_box_is_counted(tmp_path):
     table = tmp_path / "shm"
     table.write_text(" key shmid perms size rss swap\n 0 1 1600 4096 4096 0\n 0 2 1600 8192 8192 0\n")

@@ -8,7 +8,16 @@ import os
 import signal
 
 from ringfence.sandbox.inner import buffers
-from ringfence.sandbox.inner.tree import below, cpu_millis, kept_memory, own_memory, shared_on_host, start_ticks
+from ringfence.sandbox.inner.tree import (
+    below,
+    cpu_millis,
+    in_flight,
+    kept_memory,
+    mapped_memory,
+    own_memory,
+    shared_on_host,
+    start_ticks,
+)
 
 PREFIX = "ringfence."
 V1 = ("memory", "pids", "freezer", "cpuacct")
@@ -120,10 +129,13 @@ class Groups:
 
         Buffers of pipes and of sockets within the machine are not found this way.
         """
-        pids = below(pid)
+        pids, limit = below(pid), self.limits["memory"]
         own, shared = own_memory(pids)
-        if shared_on_host() - self.shared_before > self.limits["memory"] // 4:
+        grown = shared_on_host() - self.shared_before
+        if grown > limit // 4:
             shared = max(shared, kept_memory(pids) + _segments(self.segments))
+        if shared <= limit < grown and (in_flight(pids) or mapped_memory(pids) > limit):
+            shared = grown  # it holds files of memory whose pages no list shows
         return own + shared + self._buffers(pid)
 
     def keep(self, segments: int) -> None:
