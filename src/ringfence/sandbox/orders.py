@@ -7,6 +7,8 @@ from ringfence.model.box import BoxPlan, Layer, Mount
 from ringfence.model.errors import BoxError
 
 Step = tuple[Any, ...]
+NO_CORE = 1
+"""Bytes of a core: too few for a file, and the number by which the kernel starts no crash handler of the host either."""
 HOME_FILES = frozenset({"file", "decoy", "watched"})
 SEEN_AS = {"decoy": "decoy", "watched": "credential-read"}
 """Kind of mount to the kind of observation that opening it becomes."""
@@ -65,7 +67,7 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
             *([_bytes(plan.home_upper)] if plan.home_upper else []),
         ],
         "rlimits": {
-            "core": 0,
+            "core": NO_CORE,
             "nofile": limits.open_files,
             "fsize": limits.file_size,
             "nproc": limits.processes,

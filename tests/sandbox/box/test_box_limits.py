@@ -1,6 +1,7 @@
 """Time, output, and the end of the whole tree."""
 
 import os
+import resource
 import subprocess
 import threading
 import time
@@ -234,6 +235,24 @@ def test_memory_that_nothing_has_mapped_is_polled_too(name):
             assert own + max(shared, kept_memory([process.pid])) > 20 << 20
         finally:
             process.kill()
+
+
+def test_no_program_of_a_box_starts_the_hosts_crash_handler(bench):
+    ran = bench.run("/usr/bin/python3", "-c", """
+import os, resource, signal, subprocess
+core = resource.RLIMIT_CORE
+print(resource.getrlimit(core))
+resource.setrlimit(core, (0, 0))  # with which a handler would be started
+print(resource.getrlimit(core))
+try: resource.prlimit(0, core, (0, 0))
+except PermissionError: print("refused")
+print(subprocess.run(["/bin/sh", "-c", "ulimit -c 0 && kill -SEGV $$"]).returncode == -signal.SIGSEGV)
+""")  # fmt: skip
+    expected = ["(1, 1)", "(1, 1)", "refused", "True"]
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
+        expected[:2] = ["(0, 0)"] * 2  # the caller's own, which no ordinary user can raise
+    assert ran.out.decode().splitlines() == expected, ran.err
+    assert not any(name.startswith("core") for name in os.listdir(bench.layer.upper))
 
 
 UNLISTED = {

@@ -124,6 +124,17 @@ def test_a_pair_of_sockets_is_local_or_none(machine, family, kind, protocol):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_the_limit_of_cores_is_nobodys_to_set_and_a_lease_nobodys_to_take(machine):
+    core, files, new = 4, 7, 1 << 40
+    assert act(machine, "setrlimit", core) == act(machine, "prlimit64", 0, core, new) == NOTIFY
+    assert act(machine, "prlimit64", 9, core, 4096, 4096) == NOTIFY
+    assert act(machine, "setrlimit", files) == act(machine, "prlimit64", 0, files, new) == ALLOW
+    assert act(machine, "prlimit64", 0, core, 0, 4096) == ALLOW  # a question
+    assert act(machine, "fcntl", 3, 1024) == NOTIFY
+    assert {act(machine, "fcntl", 3, one) for one in (*range(16), 1030, 1031, 1033)} == {ALLOW}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_options_of_sockets_that_need_a_privilege_are_seen_and_all_others_pass(machine):
     for level, option in ((1, 36), (1, 33), (0, 19), (0, 64), (0, 96), (0, 200), (41, 64), (41, 75), (41, 209)):
         assert act(machine, "setsockopt", 3, level, option) == NOTIFY

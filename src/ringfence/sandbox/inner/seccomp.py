@@ -93,12 +93,12 @@ PROCESS_ONE = {
 """Refused where they are about process 1, which has the box's user and is the fence's own."""
 JUDGED = {
     "x86_64": {
-        "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "personality": 135,
-        "prlimit64": 302, "execveat": 322,
+        "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
+        "personality": 135, "setrlimit": 160, "prlimit64": 302, "execveat": 322,
     },
     "aarch64": {
-        "ioctl": 29, "personality": 92, "socket": 198, "socketpair": 199, "setsockopt": 208, "clone": 220, "execve": 221,
-        "prlimit64": 261, "execveat": 281,
+        "fcntl": 25, "ioctl": 29, "personality": 92, "setrlimit": 164, "socket": 198, "socketpair": 199, "setsockopt": 208,
+        "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
     },
 }  # fmt: skip
 CLONE3 = 435
@@ -156,6 +156,10 @@ RAW, PACKET = 3, 10
 MPTCP = 262
 PROTOCOLS = (0, 6, 17)
 """The family's own, TCP, UDP. A ping would carry data out, and no box may send one."""
+CORE = 4
+"""RLIMIT_CORE. It stays as it is, for 0 would let the host's crash handler start; who asks for 0 is told that it is done."""
+LEASE = 1024
+"""F_SETLEASE of fcntl: on a file that is the person's own it holds up whoever opens it for writing."""
 SOCKET_LEVEL, IP_LEVEL, IPV6_LEVEL = 1, 0, 41
 PRIVILEGED_OPTIONS = {SOCKET_LEVEL: (32, 33, 36), IP_LEVEL: (19,), IPV6_LEVEL: (64, 65, 75)}
 """By level: buffers beyond the limit, marks, addresses of others, rules of the packet filter."""
@@ -220,12 +224,21 @@ def _judge_arguments(program: Program) -> None:
     program.load(ARGUMENTS)
     program.test(EQUAL, 1, yes="refuse", no="permit")
     program.label("judge-prlimit64")
-    program.load(ARGUMENTS)
-    program.test(EQUAL, 1, no="permit")
     program.load(ARGUMENTS + 16)
-    program.test(EQUAL, 0, no="refuse")
+    program.test(EQUAL, 0, no="judge-new-limit")
     program.load(ARGUMENTS + 20)
-    program.test(EQUAL, 0, yes="permit", no="refuse")
+    program.test(EQUAL, 0, yes="permit")
+    program.label("judge-new-limit")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, 1, yes="refuse")
+    program.load(ARGUMENTS + 8)
+    program.test(EQUAL, CORE, yes="refuse", no="permit")
+    program.label("judge-setrlimit")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, CORE, yes="refuse", no="permit")
+    program.label("judge-fcntl")
+    program.load(ARGUMENTS + 8)
+    program.test(EQUAL, LEASE, yes="refuse", no="permit")
     _judge_options(program)
     for ids in (3, 2, 1):
         program.label(f"judge-{ids}-ids")

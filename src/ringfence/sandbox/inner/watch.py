@@ -214,6 +214,9 @@ class Calls:
             self._answer(identity, 0, CONTINUE)
             self.record.add("exec", f"{detail} (parent {_parent(pid)})")
             return
+        if name == "setrlimit" or (name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1 and not arguments[3]):
+            self._answer(identity, 0, 0)  # no core is written, whatever the limit
+            return
         error = errno.EAFNOSUPPORT if name in SOCKETS else errno.EPERM
         self._answer(identity, -error, 0)
         self.record.add("refused-syscall", describe(name, arguments))
@@ -369,6 +372,10 @@ def describe(name: str, arguments: tuple[int, ...]) -> str:
         return f"ioctl {REFUSED_REQUESTS.get(request) or NETWORK_CHANGES.get(request) or hex(request)}"
     if name == "setsockopt":
         return f"setsockopt level {arguments[1] & 0xFFFFFFFF} option {arguments[2] & 0xFFFFFFFF}"
+    if name == "fcntl":
+        return "fcntl F_SETLEASE"
+    if name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1:
+        return "prlimit64 of cores"
     if name == "prlimit64" or name in PROCESS_ONE[kernel.MACHINE]:
         return f"{name} of process 1"
     if name in BECOMING[kernel.MACHINE]:
