@@ -362,6 +362,34 @@ def test_what_is_typed_while_the_command_is_stopped_is_for_the_persons_shell(ben
     assert person.end().exit == 0
 
 
+def test_a_stopped_command_leaves_the_terminal_as_the_shell_had_it_and_finds_it_again():
+    screen = Screen()
+    on = b"\x1b[?1003h\x1b[?1049h\x1b[?25l\x1b[>1u\x1b[31m"
+    assert screen.feed(on + b"\x1b[") == on
+    assert screen.set_aside() == b"\x1b[?25h\x1b[?1003l\x1b[?1049l\x1b[<1u\x1b[0m"
+    assert screen.feed(b"1mtext\x1b[?1003h\x1b[?2004h\x1b[6n\x1b[>1u") == b"\x1b[1mtext"  # of a process that goes on
+    assert screen.take_up() == b"\x1b[?25l\x1b[?1003h\x1b[?1049h"
+    assert screen.feed(b"\x1b[?1003l\x1b[?2004h") == b"\x1b[?1003l\x1b[?2004h"
+    assert screen.rest() == b"\x1b[?25h\x1b[?1049l\x1b[?2004l\x1b[0m"
+
+
+@pytest.mark.needs_userns
+def test_a_command_that_stops_itself_leaves_no_mouse_reports_on(bench, wait_for):
+    stopped = threading.Event()
+    line = r"printf 'up\033[?1003h'; kill -STOP $$; echo back"
+    person = Person(bench, "/bin/sh", "-c", line, on_stop=stopped.set)
+    waiter = threading.Thread(target=person.box.wait)
+    waiter.start()
+    assert stopped.wait(10)
+    person.until(b"up")
+    wait_for(lambda: person.shown.count(b"\x1b[?1003h") == person.shown.count(b"\x1b[?1003l"))
+    person.box.go_on()
+    person.until(b"back")
+    waiter.join(10)
+    assert person.end().exit == 0
+    assert person.shown.count(b"\x1b[?1003h") == person.shown.count(b"\x1b[?1003l")
+
+
 @pytest.mark.needs_userns
 def test_clipboard_and_title_do_not_reach_the_person(bench):
     line = r"printf 'a\033]52;c;ZXZpbA==\007b\033]0;owned\007c\033[21td\n'"

@@ -241,6 +241,10 @@ class Output:
             screen.answer = b""  # there is no terminal in the box that could be answered
         self.outlets[which].write(data)
 
+    def say(self, data: bytes) -> None:
+        """Show something that is not the box's."""
+        self.outlets[0].write(data)
+
     def _room(self) -> None:
         for which in range(len(self.pipes)):
             self._listen(which)

@@ -67,6 +67,8 @@ class Screen:
         self._left: dict[str, bytes] = {}
         """What is on now, and the sequence that turns it off."""
         self._stacked = 0
+        self._aside: dict[int, bool] = {}
+        """What was on when the command was stopped."""
 
     def feed(self, data: bytes) -> bytes:
         """What of this may be shown now; a sequence still open is held back."""
@@ -94,6 +96,21 @@ class Screen:
         out += b"".join(self._left.values())
         self._modes, self._left, self._stacked = {}, {}, 0
         return out
+
+    def set_aside(self) -> bytes:
+        """The command is stopped and the shell has the keys: what turns off all that is on. Nothing is let through that types."""
+        held, modes = self.held, self._modes
+        off = self.rest()
+        self.held, self._aside, self.keyboard = held, modes, False
+        return off
+
+    def take_up(self) -> bytes:
+        """The command goes on: turn its modes on again."""
+        self.keyboard = True
+        self._modes |= self._aside
+        again = b"".join(b"\x1b[?%d%c" % (mode, b"lh"[on]) for mode, on in sorted(self._aside.items()))
+        self._aside = {}
+        return again
 
     def _judge(self, match: re.Match[bytes]) -> bytes:
         whole = match[0]

@@ -60,11 +60,22 @@ class Terminal:
         self.master = master
         self.input = Input(loop, streams[0], os.dup(master))
         os.close(streams[2])
-        self.output = Output(loop, [os.dup(master)], [streams[1]], Uncapped(Screen(), self._type), on_end)
+        self.screen = Screen()
+        self.output = Output(loop, [os.dup(master)], [streams[1]], Uncapped(self.screen, self._type), on_end)
 
     def _type(self, answer: bytes) -> None:
         with contextlib.suppress(OSError):  # full or gone: then nobody waits for it
             os.write(self.master, answer)
+
+    def stop(self) -> None:
+        """The command is stopped: what is typed now is for the person's shell, which shall find its terminal as it was."""
+        self.input.hold()
+        self.output.say(self.screen.set_aside())
+
+    def go_on(self) -> None:
+        """It is about to go on."""
+        self.output.say(self.screen.take_up())
+        self.input.begin()
 
     def resize(self, rows: int, columns: int) -> None:
         """Tell the box's foreground programs the new size."""

@@ -167,7 +167,7 @@ class Ward:
                 self.failure = (message[1], message[2])
             case "stopped":
                 if self.terminal is not None:
-                    self.terminal.input.hold()  # what is typed now is for the person's shell
+                    self.terminal.stop()
                 self.tell("stopped", message[1])
             case "renamed":
                 if self.calls is not None:
@@ -297,9 +297,9 @@ class Ward:
             case "signal":
                 self._to_init(b"signal %d" % command[1])
             case "continue":
-                self._to_init(b"continue")
                 if self.terminal is not None:
-                    self.terminal.input.begin()
+                    self.terminal.go_on()
+                self._to_init(b"continue")
             case "size":
                 if self.terminal is not None:
                     self.terminal.resize(command[1], command[2])
