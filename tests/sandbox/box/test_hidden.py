@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from ringfence.sandbox.inner import hidden, kernel
-from ringfence.sandbox.inner.hidden import KIND, Hidden, on_host, rest_of, text
+from ringfence.sandbox.inner.hidden import KIND, LISTERS, Hidden, on_host, rest_of, text
 from ringfence.sandbox.inner.loop import Loop
 from ringfence.sandbox.inner.root import Root
 from ringfence.sandbox.inner.view import View
@@ -80,6 +80,16 @@ def test_what_every_program_looks_for_is_not_told(served):
     served.host = lambda _folder, _name: stat.S_IFREG | 0o640
     assert served._missing(b"/etc", b"shadow", 5)
     assert served.record.counts == {(KIND, "/home/u/notes"): 1, (KIND, "/etc/shadow"): 1}
+
+
+def test_a_program_that_looks_at_every_process_is_not_told_of_for_what_it_asks_for_unbidden_alone(served, monkeypatch):
+    monkeypatch.setattr(served, "_unbidden", lambda _pid: LISTERS[b"ps"])
+    assert served._tried(b"/proc/1", b"environ", 5)
+    assert served._tried(b"/proc/1/task", b"1", 5)
+    assert served.record.counts == {}
+    served._tried(b"/proc/1", b"root", 5)
+    served._tried(b"/proc", b"kcore", 5)
+    assert served.record.counts == {(KIND, "/proc/1/root"): 1, (KIND, "/proc/kcore"): 1}
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,17 @@ REMEMBERED = (b"/etc/", b"/run/")
 """Below these an overlay remembers what was not there, so a launcher's look-up is the only one that is told."""
 FIRST_PROCESS = b"/proc/1/"
 SYSTEM = frozenset({b"/usr/bin", b"/usr/sbin", b"/bin", b"/sbin"})
-LISTERS = frozenset({b"df", b"ps", b"top", b"pidof", b"killall", b"killall5", b"fuser", b"lsof", b"lsns", b"ss"})
-"""Programs of the system that look at every process or mount, whether that is to be shown or not."""
+OF_OPEN_FILES = frozenset({b"root", b"cwd", b"exe", b"maps", b"fd", b"task"})
+LISTERS = {
+    **dict.fromkeys((b"ps", b"top"), frozenset({b"environ", b"task"})),
+    **dict.fromkeys((b"pidof", b"killall", b"killall5"), frozenset({b"exe"})),
+    **dict.fromkeys((b"fuser", b"lsof"), OF_OPEN_FILES),
+    b"df": frozenset({b"root", b"cwd", b"exe"}),
+    b"ss": frozenset({b"fd", b"task"}),
+    b"lsns": frozenset({b"ns"}),
+    b"pstree": frozenset({b"ns", b"task"}),
+}
+"""Programs of the system that look at every process or mount, and what of process 1 they ask for unbidden."""
 
 
 def on_host(folder: bytes, name: bytes) -> int:
@@ -142,7 +151,7 @@ class Hidden:
     def _tried(self, folder: bytes, name: bytes, pid: int) -> bool:
         """Record it; gives whether the next one is to be told too."""
         path = folder.rstrip(b"/") + b"/" + name
-        if path.startswith(FIRST_PROCESS) and self._lists_all(pid):
+        if path.startswith(FIRST_PROCESS) and path.split(b"/", 4)[3] in self._unbidden(pid):
             return True
         tries = self.tries[path] = self.tries.get(path, 0) + 1
         if tries > MANY_TRIES:
@@ -163,15 +172,15 @@ class Hidden:
         self.whole.add(whole)
         return whole
 
-    def _lists_all(self, pid: int) -> bool:
-        """Whether the process runs one of these programs."""
+    def _unbidden(self, pid: int) -> frozenset[bytes]:
+        """What the program that this process runs asks for of process 1 by itself."""
         if self.processes < 0 or pid == OUTSIDE:
-            return False
+            return frozenset()
         try:
             folder, name = os.path.split(os.readlink(b"%d/exe" % pid, dir_fd=self.processes))
         except OSError:
-            return False
-        return folder in SYSTEM and name in LISTERS
+            return frozenset()
+        return LISTERS.get(name, frozenset()) if folder in SYSTEM else frozenset()
 
     def drop(self) -> None:
         """Serve no more: every request that waits or comes is refused by the kernel."""
