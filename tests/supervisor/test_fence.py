@@ -45,7 +45,7 @@ def test_the_python_page_does_what_it_says(cli, monkeypatch, capsys):
     for block in blocks:
         exec(compile(block, page.name, "exec"), names)
     printed = capsys.readouterr().out.splitlines()
-    promised = re.findall(r"#> (.*)", "".join(blocks))
+    promised = re.findall(r"# -> (.*)", "".join(blocks))
     assert len(promised) == 5
     assert [line for line in printed if line in promised] == promised
 
