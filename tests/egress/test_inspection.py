@@ -179,6 +179,21 @@ def test_a_program_that_speaks_http2_alone_is_told_so(rig):
     assert not rig.world.internet.contacts(mark)
 
 
+def test_a_program_that_speaks_an_old_tls_alone_is_told_so(rig):
+    name = b"pkg.example.org"
+    entry = b"\0" + len(name).to_bytes(2) + name
+    value = len(entry).to_bytes(2) + entry
+    extensions = b"\0\0" + len(value).to_bytes(2) + value
+    body = b"\3\1" + bytes(32) + b"\0" + b"\0\2\xc0\x13" + b"\1\0" + len(extensions).to_bytes(2) + extensions
+    hello = b"\x16\3\1" + (len(body) + 4).to_bytes(2) + b"\1" + len(body).to_bytes(3) + body
+    code = "import socket,sys\ns=socket.create_connection(('pkg.example.org',443),5); s.sendall(bytes.fromhex(sys.argv[1])); s.recv(99)"
+    mark = rig.world.internet.mark()
+    assert rig.box.python(code, hello.hex()).returncode == 0
+    lines = rig.log(host="pkg.example.org", rule="egress/not-inspectable")
+    assert [line for line in lines if "unsupported protocol" in line.because], lines
+    assert not rig.world.internet.contacts(mark)
+
+
 def test_what_cannot_be_inspected_is_refused(rig):
     code = "import socket\ns=socket.create_connection(('example.org',443),5); s.sendall(b'SSH-2.0-x\\r\\n'); print(s.recv(99))"
     mark = rig.world.internet.mark()

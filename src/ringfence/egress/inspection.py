@@ -72,8 +72,7 @@ class Inspector:
         try:
             await tls.handshake(time.monotonic() + session.services.hello)
         except (OSError, TimedOut) as error:  # ssl.SSLError is an OSError
-            because = "the program did not accept the mission's certificate: it pins its own, or does not read the box's trust store"
-            raise RefusedError("egress/not-inspectable", because) from error
+            raise RefusedError("egress/not-inspectable", _why_not(error)) from error
         session.client = tls
         session.protocol = "https"
         return b""
@@ -306,6 +305,16 @@ def _take(body: http1.Body, data: bytes) -> int:
 def _windows(text: bytes) -> list[str]:
     """Pieces that a question has room for, each with the end of the one before."""
     return [text[max(0, at - 1024) : at + WINDOW].decode("utf-8", "replace") for at in range(0, len(text), WINDOW)]
+
+
+def _why_not(error: BaseException) -> str:
+    """Why a program and the worker did not agree on TLS. What a program does not like it says by an alert, or by going."""
+    reason = (isinstance(error, ssl.SSLError) and error.reason) or ""
+    if reason and "ALERT" not in reason and "EOF" not in reason:
+        return f"TLS with the program could not be agreed on: {reason.lower().replace('_', ' ')}"
+    return (
+        "the program did not accept the mission's certificate: it pins its own, or does not read the box's trust store"
+    )
 
 
 def _reason(error: BaseException) -> str:
