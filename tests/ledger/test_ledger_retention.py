@@ -198,6 +198,18 @@ def test_a_clock_that_runs_ahead_does_not_make_records_old(tmp_path, time_):
         assert admin.perform(ledger, "purge", {"dry_run": True}, by=ME)["records"] == 0
 
 
+def test_a_clock_that_runs_ahead_in_small_steps_does_not_make_records_old_either(tmp_path, time_):
+    settings = Settings(segment_bytes=3000, window_bytes=1024, checkpoint_every=Micros(10**12))
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_, settings=settings) as ledger:
+        for number in range(60):
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={"n": number})])
+        for _ in range(100 * 24):
+            time_.now += DAY // 24 - 1_000_000
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+        assert retention.believable_now(ledger.directory, ledger.now) < START + DAY
+        assert admin.perform(ledger, "archive", {"dry_run": True}, by=ME)["archived"] == []
+
+
 def test_a_purge_waits_for_what_the_anchor_itself_remembers(aged, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -68,7 +68,7 @@ class Ledger:
         self._pid = os.getpid()
         self._head = (state.size, state.prev, tuple(state.tree.nodes))
         self._seen = state.last_time
-        self._boot = 0.0
+        self._begun = 0
         self._checkpointer = Checkpointer(
             directory, log=state.log, head=lambda: self._head, epochs=epochs, every=settings.checkpoint_every
         )
@@ -319,12 +319,14 @@ class Ledger:
 
     def _note_step(self, batch: list[Request]) -> list[Request]:
         """Put an entry first where the clock went back, or ahead of the time since boot: retention must know."""
-        now, boot = self._clock(), time.clock_gettime(time.CLOCK_BOOTTIME)
-        back = self._seen - now
-        ahead = now - self._seen - int((boot - self._boot) * 1_000_000) if self._boot else 0
-        self._seen, self._boot = now, boot
+        now, boot = self._clock(), int(time.clock_gettime(time.CLOCK_BOOTTIME) * 1_000_000)
+        back, self._seen = self._seen - now, now
+        begun = now - boot  # when the host was started, by this clock: it moves with every step, and small ones add up
+        self._begun = self._begun or begun
+        ahead = begun - self._begun
         if back <= STEP and ahead <= STEP_AHEAD:
             return batch
+        self._begun = begun
         body: dict[str, Json] = {"back_us": back} if back > 0 else {"ahead_us": ahead}
         return [Request([self._prepare(Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body=body))]), *batch]
 
