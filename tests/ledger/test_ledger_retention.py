@@ -210,6 +210,37 @@ def test_a_clock_that_runs_ahead_in_small_steps_does_not_make_records_old_either
         assert admin.perform(ledger, "archive", {"dry_run": True}, by=ME)["archived"] == []
 
 
+def test_a_clock_that_was_wrong_when_the_host_started_does_not_make_records_old(tmp_path, time_):
+    settings = Settings(segment_bytes=3000, window_bytes=1024, checkpoint_every=Micros(10**12))
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_, settings=settings) as ledger:
+        for number in range(60):
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={"n": number})])
+    time_.now += 3650 * DAY
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_, settings=settings) as ledger:
+        done = admin.tick(ledger)
+        assert not done["archive"]["archived"]
+        assert done["purge"]["records"] == 0
+        assert days_since(ledger, 0) < 1
+        time_.now -= 3650 * DAY
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+        assert days_since(ledger, 0) < 1
+
+
+def test_weeks_in_which_nothing_ran_do_make_records_older(tmp_path, time_):
+    for _ in range(10):
+        with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+            time_.now += 40 * DAY
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+        assert days_since(ledger, 0) >= 399
+
+
+def days_since(ledger: Ledger, seq: int) -> float:
+    first = next(ledger.read(seq)).value["time"]
+    return (retention.believable_now(ledger.directory, ledger.now) - first) / DAY
+
+
 def test_a_purge_waits_for_what_the_anchor_itself_remembers(aged, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

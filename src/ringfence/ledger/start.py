@@ -21,6 +21,8 @@ from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros, MissionId
 
+LONG_CLOSED = 90 * 86_400_000_000
+"""Microseconds that may have passed since the last record and make the ones before it older."""
 _held: set[str] = set()
 _holding = threading.Lock()
 
@@ -223,8 +225,11 @@ def _continue(directory: str, files: Sequence[scan.SegmentFile], state: State, w
 
 
 def closing_entries(begun: Begun, now: Micros) -> list[Entry]:
-    """What must be written first after a crash: the recovery, and the end of every call that has no result."""
+    """What must be written first: a time of which nobody knows whether it passed, a recovery, the end of calls without result."""
     entries = []
+    closed = now - begun.state.last_time if begun.state.last_time else 0
+    if closed > LONG_CLOSED:
+        entries.append(Entry(kind=EntryKind.CLOCK_STEPPED, time=now, body={"ahead_us": closed}))
     if begun.cut:
         body: dict[str, Json] = {"bytes": len(begun.cut), "sha256": frame.sha256(begun.cut), "at": begun.state.size}
         entries.append(Entry(kind=EntryKind.RECOVERED, time=now, body=body))
