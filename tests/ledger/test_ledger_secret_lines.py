@@ -1,9 +1,11 @@
 """Secrets on any line of a text, behind any usual name, and in lists; ordinary commands stay as they are."""
 
 import json
+import random
 
 import pytest
 
+from ringfence.ledger import canonical, scrub
 from ringfence.ledger.scrub import SecretScrubber
 
 VALUE = "q7Wd" + "Zk3f9LmT" * 4
@@ -82,3 +84,10 @@ def test_a_private_key_whose_lines_are_words_of_a_command_is_replaced(scrubber):
 def test_an_ordinary_line_stays_as_it_is(scrubber, line):
     body = {"request": {"line": line, "argv": line.split()}}
     assert scrubber.scrub(body) == body
+
+
+def test_the_rules_see_every_text_as_it_is():
+    chance = random.Random(1)
+    for _ in range(5000):
+        text = "".join(chance.choice('ab"\\\n\t\r\b\f\x00\x1b\x1f\x7fé日nu0') for _ in range(chance.randint(0, 30)))
+        assert scrub._unescaped(canonical.encode({"a": text})) == b'{"a":"' + text.encode() + b'"}'

@@ -20,8 +20,8 @@ from ringfence.ledger.spellings import MIN_VALUE, spellings
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
-_ESCAPES = ((b'\\"', b'"'), (b"\\n", b"\n"), (b"\\t", b"\t"), (b"\\r", b"\r"), (b"\\b", b"\b"), (b"\\f", b"\f"))
-_CONTROL = re.compile(rb"\\u00([01][0-9a-f])")
+_CONTROL = ord("u")
+_SPELLED = dict(zip(b'"ntrbf', (b'"', b"\n", b"\t", b"\r", b"\b", b"\f"), strict=True))
 _MARK = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
 _ANCHOR = re.compile(r"[\^$]|\\[Az]")
 _KEY_BEGINS, _KEY_ENDS = (re.compile(f"-----{word} [A-Z0-9 ]*PRIVATE KEY") for word in ("BEGIN", "END"))
@@ -168,12 +168,16 @@ class SecretScrubber:
 
 def _unescaped(encoded: bytes) -> bytes:
     """Canonical JSON with every text as it is, quotes and line ends among them."""
-    plain = encoded.replace(b"\\\\", b"\xff")  # no byte of UTF-8: so that what follows one is no escape
-    for escape, byte in _ESCAPES:
-        plain = plain.replace(escape, byte)
-    if b"\\u" in plain:
-        plain = _CONTROL.sub(lambda match: bytes.fromhex(match[1].decode()), plain)
-    return plain.replace(b"\xff", b"\\")
+    before, *behind = encoded.split(b"\\")
+    found, parts = [before], iter(behind)
+    for part in parts:
+        if not part:  # two backslashes: what follows is no escape
+            found.append(b"\\" + next(parts, b""))
+        elif part[0] == _CONTROL:
+            found.append(bytes.fromhex(part[3:5].decode()) + part[5:])
+        else:
+            found.append(_SPELLED[part[0]] + part[1:])
+    return b"".join(found)
 
 
 def _inside_key(values: list[Json]) -> list[int]:
