@@ -320,3 +320,25 @@ def test_a_gate_that_was_not_asked_is_not_said_to_have_passed(shop, tmp_path, ca
     said = capsys.readouterr().out
     assert "passed" not in said
     assert "a branch, a tag or a full id" in said
+
+
+def test_a_reason_that_would_not_count_is_not_signed(shop, double, tmp_path, capsys):
+    from ringfence.cli import main
+
+    (tmp_path / "key.pem").write_bytes(double.pem("Imre"))
+    (tmp_path / "verdict.json").write_text('{"head": "' + "a" * 40 + '", "base": "", "reasons": []}')
+    words = [
+        "promote",
+        "explain",
+        str(tmp_path / "verdict.json"),
+        "--key",
+        str(tmp_path / "key.pem"),
+        "--keyid",
+        "Imre",
+    ]
+    for option in ("--record", "--break-glass"):
+        assert main.main([*words, option, "it is", "--out", str(tmp_path / "out")]) == 1
+        assert "fix: say in a sentence" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+        assert main.main([*words, option, "it is right so", "--out", str(tmp_path / "out")]) == 0
+        (tmp_path / "out").rename(tmp_path / f"out{option}")

@@ -107,6 +107,12 @@ def record_words(args: argparse.Namespace, paths: Paths) -> int:
         raise PromotionError(
             "promotion-unreadable", "--key, --keyid and --out are needed to sign", remedy="give all three"
         )
+    if len(str(args.break_glass or args.record).split()) < 3:
+        raise PromotionError(
+            "promotion-unreadable",
+            "a reason of less than three words does not count",
+            remedy="say in a sentence why it is right",
+        )
     try:
         verdict = parse_object(_read(args.what), limit=4_194_304)
     except Malformed as error:
