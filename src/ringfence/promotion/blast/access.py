@@ -21,7 +21,7 @@ def _walk(value: Value) -> Iterator[str]:
         item = stack.pop()
         if isinstance(item, dict):
             if _grants(item):
-                yield _plain(item)
+                yield as_text(item)
             stack.extend(item.values())
         elif isinstance(item, list):
             stack.extend(item)
@@ -40,10 +40,10 @@ def _grants(item: dict[str, Value]) -> bool:
     return statement or binding or definition
 
 
-def _plain(value: Value) -> str:
-    """As ``repr``, with members in order."""
+def as_text(value: Value) -> str:
+    """As ``repr``, with members in order: in Python 1 == True, in a role file they are not the same."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{name!r}:{_plain(value[name])}" for name in sorted(value)) + "}"
+        return "{" + ",".join(f"{name!r}:{as_text(value[name])}" for name in sorted(value)) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_plain, value)) + "]"
+        return "[" + ",".join(map(as_text, value)) + "]"
     return repr(value)

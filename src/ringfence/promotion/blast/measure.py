@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from posixpath import dirname, splitext
 
-from ringfence.promotion.blast.access import access_within
+from ringfence.promotion.blast.access import access_within, as_text
 from ringfence.promotion.blast.alembic import looks_like_alembic, unknown_in_alembic
 from ringfence.promotion.blast.documents import Unreadable, read_documents
 from ringfence.promotion.blast.iam import compare_iam, looks_like_iam
@@ -258,17 +258,8 @@ def _differs(item: Touched) -> bool:
     if item.old.mode != item.new.mode:
         return True
     try:
-        return _typed(read_documents(item.path, item.old.content)) != _typed(
+        return as_text(read_documents(item.path, item.old.content)) != as_text(
             read_documents(item.path, item.new.content)
         )
     except Unreadable:
         return item.old.content != item.new.content
-
-
-def _typed(value: object) -> str:
-    """As ``repr``, with members in order: in Python 1 == True, in a role file they are not the same."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{name!r}:{_typed(value[name])}" for name in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(_typed(item) for item in value) + "]"
-    return repr(value)
