@@ -110,6 +110,7 @@ class _Builder:
     def __init__(self, cwd: str, home: str, globs: list[str], line: Line) -> None:
         self._cwd = cwd
         self._line = line
+        self._by_end: dict[int, SimpleCommand] | None = None
         self._home = home
         self._globs = globs
 
@@ -232,15 +233,20 @@ class _Builder:
             return False
         if not {"-0", "--null", "-0r", "-r0"} & set(options) or not all(map(_XARGS_PLAIN.fullmatch, options)):
             return False
-        for command in self._line.commands:
-            if command.end < xargs.start and self._line.source[command.end : xargs.start].strip() == "|":
-                texts = [word.text for word in command.words]
-                plain = command.wrapper is None and not (command.wraps or command.redirections)
-                return (
-                    plain and _base(command) == "find" and texts[-1] == "-print0" and command.directory == xargs.directory
-                    and not any(text in _FIND_OTHERWISE or text.startswith("-fprint") for text in texts)
-                )  # fmt: skip
-        return False
+        near = max(0, xargs.start - 64)
+        before = self._line.source[near : xargs.start].rstrip()
+        if not before.endswith("|") or before.endswith("||"):
+            return False
+        if self._by_end is None:
+            self._by_end = {command.end: command for command in self._line.commands}
+        command = self._by_end.get(near + len(before[:-1].rstrip()))
+        if command is None or command.wrapper is not None or command.wraps or command.redirections:
+            return False
+        texts = [word.text for word in command.words]
+        return (
+            _base(command) == "find" and texts[-1] == "-print0" and command.directory == xargs.directory
+            and not any(text in _FIND_OTHERWISE or text.startswith("-fprint") for text in texts)
+        )  # fmt: skip
 
     def _word(self, word: Word, text: str, base: str | None) -> str | None:
         return self._asked(text, base, tilde=word.tilde)

@@ -31,8 +31,7 @@ def joined_path(word: Word) -> str:
 
 
 def backups(paths: Sequence[PathUse], suffix: str) -> list[PathUse]:
-    """Where the backups of what is written go: beside it, or into the folder that it is."""
-    sources = [path.text.rpartition("/")[2] for path in paths if path.text and path.access is not PathAccess.WRITE]
+    """Where the backups of what is written go."""
     found = []
     for path in paths:
         if path.text is None or path.access is not PathAccess.WRITE:
@@ -40,7 +39,6 @@ def backups(paths: Sequence[PathUse], suffix: str) -> list[PathUse]:
         folder, slash, base = path.text.rpartition("/")
         name = suffix.replace("*", base) if "*" in suffix else base + suffix
         found.append(replace(path, text=folder + slash + name, maybe=True))
-        found += [replace(path, text=f"{path.text}/{source}{suffix}", maybe=True) for source in sources]
     return found
 
 
@@ -60,6 +58,8 @@ def into_folders(reader: "Reader") -> list[PathUse]:
     if options & {"-T", "--no-target-directory"}:
         return []
     places = {option.words[-1] for option in reader.options if option.name in reader.table.target}
+    if len(places) > 1:
+        return []  # refused by the program
     places = places or set(reader.operands[-1:])
     folders = [path for path in reader.paths if path.word in places and path.text and not (path.glob or path.tilde)]
     found = []
@@ -68,10 +68,12 @@ def into_folders(reader: "Reader") -> list[PathUse]:
         name = (folder.text or "").rstrip("/").rpartition("/")[2]
         if (reader.recursive or reader.program == "mv") and name.startswith(".") and name.strip("."):
             found.append(replace(folder, access=PathAccess.DELETE))
+    seen: set[str | None] = set()
     for path in reader.paths:
         base = (path.text or "").rstrip("/").rpartition("/")[2]
-        if path.word in places or base in {"", ".", ".."}:
+        if path.word in places or path.text in seen or base in {"", ".", ".."}:
             continue
+        seen.add(path.text)
         for folder in folders:
             text = path.text if path.glob else f"{(folder.text or '').rstrip('/') or '/'}/{base}"
             access = PathAccess.DELETE if base.startswith(".") and reader.recursive else PathAccess.WRITE
@@ -83,9 +85,9 @@ def read_link(reader: "Reader") -> None:
     """``ln``: what a relative symbolic link names is seen from where the link lies."""
     reader.all_words()
     options = {option.name for option in reader.options}
-    if not options & {"-s", "--symbolic"} or options & {"-r", "--relative"}:
-        return
     places = [option.value for option in reader.options if option.name in reader.table.target]
+    if not options & {"-s", "--symbolic"} or options & {"-r", "--relative"} or len(places) > 1:
+        return
     sources = reader.operands
     if not places and len(sources) > 1:
         sources = sources[:-1]
