@@ -50,3 +50,17 @@ def test_a_mission_that_was_ended_while_commands_wait_stays_ended(cli, mission):
     assert ending.returncode == 0
     assert cli.json("mission", "show", mission, "--json")["state"] == "completed"
     assert cli("run", "--mission", mission, "--", "true").returncode != 0
+
+
+def test_a_command_whose_client_was_killed_while_it_waited_does_not_begin(cli, mission):
+    cli.task("echo > made-$(date +%N); sleep 3\n")
+    first = begun(cli, mission, "sleep", "4")
+    waiting = begun(cli, mission, "sh", "task.sh")
+    waiting.kill()
+    waiting.communicate()
+    first.communicate(timeout=60)
+    shown, deadline = "", time.monotonic() + 30
+    while "client-gone" not in shown and time.monotonic() < deadline:
+        shown = cli("ledger", "show", "--json", "--limit", "1000").stdout
+    assert "client-gone" in shown
+    assert list(cli.project.glob("made-*")) == []

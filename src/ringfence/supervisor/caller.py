@@ -1,6 +1,7 @@
 """The process on the other end of a connection, as the kernel says, and what it handed over."""
 
 import os
+import select
 import socket
 from dataclasses import dataclass
 
@@ -33,6 +34,12 @@ class Caller:
         except KeyError:
             name = str(self.uid)
         return Person(name=name, uid=self.uid, how="peer")
+
+    def has_left(self) -> bool:
+        """Whether its end of the connection is closed: nobody waits for what it asked."""
+        looking = select.poll()
+        looking.register(self.connection, select.POLLRDHUP)
+        return bool(looking.poll(0))
 
     def take_descriptors(self, count: int) -> tuple[int, ...]:
         """Exactly ``count`` descriptors that came with the request. Raises ProtocolError for another number."""

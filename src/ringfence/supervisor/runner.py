@@ -156,6 +156,8 @@ class Runner:
         """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
         execution = None
         try:
+            if caller.has_left():
+                raise RingfenceError("client-gone", "the client went away before its command's turn came; nothing ran")
             job = self._still(job)
             self._readiness.require(job.policy)
             tree = self._gatekeeper.worktree(job.policy)
