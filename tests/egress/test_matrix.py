@@ -96,6 +96,7 @@ def number(text: str) -> int:
     return int.from_bytes(bytes(map(int, text.split("."))))
 
 
+AT_ONCE = 9.0  # on the busiest machine; a silence would last ten seconds at least
 META, OPEN = number("169.254.169.254"), number("203.0.113.99")
 
 CURL = [
@@ -420,7 +421,7 @@ def check(rig, case, run):
     assert (done.returncode == 0) == case.ok, printed
     assert case.said in printed
     if not case.ok or not case.reached:
-        assert took < 3.0, f"refusal took {took:.1f} s: {printed}"
+        assert took < AT_ONCE, f"refusal took {took:.1f} s: {printed}"
     assert any(c["server"] in {"http", "https", "raw"} for c in seen) == case.reached or (
         # a connection that was allowed and then found to be fronting reaches the server, but carries nothing
         case.rule == "egress/name-mismatch" and not any(c["server"] in {"http", "https"} for c in seen)
@@ -589,7 +590,7 @@ def test_a_server_that_speaks_first_is_heard(rig):
 def test_upstream_refusals_come_through_at_once(rig, port, outcome):
     begun = time.monotonic()
     rig.run("bash", "-c", f"exec 3<>/dev/tcp/example.org/{port}; echo hi >&3; cat <&3")
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < AT_ONCE
     assert rig.log(host="example.org", port=port, outcome=outcome)
 
 

@@ -34,7 +34,7 @@ def test_ask_holds_the_connection_until_its_time_is_over_and_says_so(rigs, kit):
     mark = rig.world.internet.mark()
     begun = time.monotonic()
     done = rig.curl("http://example.com/")
-    assert 0.6 < time.monotonic() - begun < 3
+    assert 0.6 < time.monotonic() - begun < 8
     assert "nobody can be asked while a command runs" in done.stdout
     assert not rig.world.internet.contacts(mark)
     assert rig.log(host="example.com", tier=Tier.ASK, outcome="refused", rule="ask-example.com:80")
