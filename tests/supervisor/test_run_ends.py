@@ -27,7 +27,14 @@ def test_a_signal_that_the_caller_ignores_does_not_reach_the_command(cli, number
 
 def test_any_other_still_does(cli):
     cli.task(WAITS)
-    running = cli.start("run", "--", "sh", "task.sh", stdin=subprocess.PIPE)
+    running = cli.start(
+        "run",
+        "--",
+        "sh",
+        "task.sh",
+        stdin=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
     assert running.stdout.readline() == "begun\n"
     running.send_signal(signal.SIGHUP)
     assert running.wait(60) == -signal.SIGHUP
@@ -67,20 +74,33 @@ def test_after_a_teardown_the_next_command_runs(cli):
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
 
 
-@pytest.mark.parametrize("part", ["launcher", "box"])
-def test_a_part_that_is_killed_while_the_command_runs_is_not_said_to_have_kept_it_from_running(cli, part):
+def test_a_launcher_that_is_killed_while_the_command_runs_is_not_said_to_have_kept_it_from_running(cli):
     cli.task("echo > made.txt; echo begun; sleep 60\n")
     running = cli.start("run", "--", "sh", "task.sh")
     assert running.stdout.readline() == "begun\n"
     (launcher,) = children(cli.supervisor_pid())
-    (box,) = [pid for pid in children(launcher) if children(pid)]
-    os.kill(launcher if part == "launcher" else box, signal.SIGKILL)
+    os.kill(launcher, signal.SIGKILL)
     _, error = running.communicate(timeout=60)
     assert running.returncode == 13
     assert "error[box-lost]" in error
     assert not (cli.project / "made.txt").exists()
     shown = cli("ledger", "show", "--json").stdout
     assert "box-lost" in json.dumps(shown)
+
+
+def test_a_command_whose_box_is_killed_is_told_as_cut_short_with_all_that_was_seen_of_it(cli):
+    cli.task("echo begun; sleep 60\n")
+    running = cli.start("run", "--", "sh", "task.sh")
+    assert running.stdout.readline() == "begun\n"
+    (launcher,) = children(cli.supervisor_pid())
+    (box,) = [pid for pid in children(launcher) if children(pid)]
+    os.kill(box, signal.SIGKILL)
+    _, error = running.communicate(timeout=60)
+    assert running.returncode == 128 + signal.SIGKILL
+    assert "fault of the box's first process" in error
+    records = [json.loads(line) for line in cli("ledger", "show", "--json").stdout.splitlines()]
+    (result,) = (one["body"] for one in records if one["kind"] == "tool.result")
+    assert "fault of the box's first process" in json.dumps(result)
 
 
 def listed(cli):

@@ -151,7 +151,9 @@ def test_an_interrupt_before_anything_runs_ends_the_client_by_that_signal(untrus
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(untrusted.root / "run" / "supervisor.sock"))
         listener.listen()
-        client = untrusted.start("run", "--", "true")
+        client = untrusted.start(
+            "run", "--", "true", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+        )
         connection, _ = listener.accept()
         assert connection.recv(4)
         client.send_signal(signal.SIGINT)
