@@ -4,6 +4,9 @@ What scopes may do to each other is settled here, once: a locked section drops t
 ceiling raises their tier, an untrusted repository turns every ALLOW into ASK when the decision is made.
 """
 
+import functools
+import operator
+
 import msgspec
 
 from ringfence.model.decision import Place, Reason
@@ -21,7 +24,7 @@ from ringfence.policy.document import (
     Root,
     ToolRule,
 )
-from ringfence.policy.globs import PathPattern, PatternIndex
+from ringfence.policy.globs import Calm, PathPattern, PatternIndex
 from ringfence.policy.hosts import HostRule
 
 ORDER = (Scope.ORGANISATION, Scope.USER, Scope.REPOSITORY, Scope.MISSION)
@@ -194,22 +197,16 @@ class Compiled:
         self.deny_written = tuple((root, scope) for root, scope in prefixes)
         self.deny_written_texts = tuple(root.path for root, _ in prefixes)
 
-    def _calm(self, access: str) -> tuple[frozenset[str], tuple[str, ...]] | None:
-        """Lowercase components and endings without which no list and no path rule speaks about a path.
-
-        None: always look closely.
-        """
+    def _calm(self, access: str) -> Calm | None:
+        """What a path has about which a list or a path rule speaks. None: always look closely."""
         if access == "delete" or (access != "maybe" and self.access[access].selective):
             return None
         if access == "maybe" and self.access["read"].selective:
             return None
         used = ("read", "write") if access == "maybe" else (access,)
         found = [self.hidden.calm, self.protected.calm, *(self.access[name].strict.calm for name in used)]
-        if any(calm is None for calm in found):
-            return None
         known = [calm for calm in found if calm is not None]
-        keys = frozenset(key for calm in known for key in calm[0])
-        return keys, tuple(suffix for calm in known for suffix in calm[1])
+        return functools.reduce(operator.or_, known) if len(known) == len(found) else None
 
     def _compile_roots(self) -> tuple[tuple[Root, ...], ...]:
         """The roots of every scope that names some: a path must lie inside one of each."""

@@ -8,9 +8,26 @@ import fnmatch
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ringfence.model.spelling import fold, is_plain
+
+
+class Calm(NamedTuple):
+    """Components, begins and ends of names, one of which every path has that some pattern covers (folded)."""
+
+    parts: frozenset[str]
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+
+    def __or__(self, other: "Calm") -> "Calm":
+        """What every path has that one of both covers."""
+        return Calm(self.parts | other.parts, self.starts + other.starts, self.ends + other.ends)
+
+    def passes(self, path: str) -> bool:
+        """Whether no pattern covers the path, given in lowercase."""
+        parts = path.split("/")
+        return self.parts.isdisjoint(parts) and not path.endswith(self.ends) and not parts[-1].startswith(self.starts)
 
 
 class PathPattern:
@@ -68,10 +85,19 @@ class PathPattern:
     @property
     def suffix(self) -> str | None:
         """The end of the name that ``**/*.end`` asks for, folded; None for another shape."""
-        if len(self._parts) != 2 or self._parts[0] != "**" or self.absolute or self.home:
-            return None
-        end = self._parts[1][1:]
-        return fold(end) if self._parts[1].startswith("*") and end and not _is_glob(end) else None
+        name = self._name_anywhere()
+        return fold(name[1:]) if name[:1] == "*" and name[1:] and not _is_glob(name[1:]) else None
+
+    @property
+    def stem(self) -> str | None:
+        """The begin of the name that ``**/begin*`` asks for, folded; None for another shape."""
+        name = self._name_anywhere()
+        return fold(name[:-1]) if name[-1:] == "*" and name[:-1] and not _is_glob(name[:-1]) else None
+
+    def _name_anywhere(self) -> str:
+        """The name that ``**/name`` asks for, empty for another shape."""
+        plain = len(self._parts) == 2 and self._parts[0] == "**" and not self.absolute and not self.home
+        return self._parts[1] if plain else ""
 
     @property
     def everything(self) -> bool:
@@ -154,12 +180,14 @@ class PatternIndex(Generic[Payload]):
         return self._size
 
     @property
-    def calm(self) -> "tuple[frozenset[str], tuple[str, ...]] | None":
-        """Components and endings one of which every covered path has (folded); None where some pattern needs none."""
-        suffixes = [pattern.suffix for _, pattern, _ in self._rest]
-        if None in suffixes:
+    def calm(self) -> "Calm | None":
+        """What every covered path has, so that most paths are told at once; None where some pattern needs none of it."""
+        ends = [pattern.suffix for _, pattern, _ in self._rest]
+        starts = [pattern.stem for _, pattern, _ in self._rest]
+        if any(end is None and start is None for end, start in zip(ends, starts, strict=True)):
             return None
-        return frozenset(fold(key) for key in self._keys), tuple(suffix for suffix in suffixes if suffix)
+        parts = frozenset(fold(key) for key in self._keys)
+        return Calm(parts, tuple(filter(None, starts)), tuple(filter(None, ends)))
 
     def find(self, views: "Views") -> list[Payload]:
         """The payloads of all patterns that cover the path, in the order given."""

@@ -160,8 +160,7 @@ class PathJudge:
         real = fact.real
         if real != fact.asked or not within(real, self._index.facts.root) or not is_plain(real):
             return False
-        lowered = real.lower()
-        return calm[0].isdisjoint(lowered.split("/")) and not lowered.endswith(calm[1])
+        return calm.passes(real.lower())
 
     def _lists(self, use: PathUse, views: list[Views]) -> list[Reason]:
         """The built-in lists and, for writing, removing and unknown programs, the strict write rules."""
