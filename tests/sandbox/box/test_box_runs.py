@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -218,11 +219,22 @@ def test_output_that_cannot_be_written_is_told(bench, line):
     os.close(nothing)
 
 
-def test_a_reader_who_has_enough_is_no_fault(bench):
+@pytest.mark.parametrize("cap", [65536, 1 << 20], ids=["all that is shown fits the pipe", "more than fits"])
+@pytest.mark.parametrize("reads", [0, 100_000])
+def test_a_reader_who_has_enough_is_no_fault(bench, cap, reads):
+    """Also where the cap drops what comes now, so that no write would find out."""
     inner, outer = os.pipe()
     nothing = os.open("/dev/null", os.O_RDWR)
-    box = bench.launcher.start(bench.plan("/usr/bin/yes"), stdin=nothing, stdout=outer, stderr=nothing)
-    for descriptor in (inner, outer, nothing):
+    plan = bench.plan("/usr/bin/yes")
+    plan = replace(plan, limits=replace(plan.limits, output=Bytes(cap)))
+    box = bench.launcher.start(plan, stdin=nothing, stdout=outer, stderr=nothing)
+    for descriptor in (outer, nothing):
         os.close(descriptor)
+    assert len(os.read(inner, 1)) == 1
+    time.sleep(0.3)  # by now the cap is reached, where it is small
+    left = min(reads, cap // 4)
+    while left > 0:
+        left -= len(os.read(inner, left))
+    os.close(inner)
     ended = box.wait(60)
     assert (ended.signal, ended.ended_by) == (signal.SIGPIPE, "")

@@ -34,9 +34,28 @@ class Outlet:
         self.descriptor = descriptor if self.is_socket else reopened(descriptor, os.O_WRONLY)
         self.pending: deque[memoryview] = deque()
         self.size = 0
-        self.broken = self.closing = False
+        self.broken = self.closing = self.waits = False
         self.error = 0
         """The errno by which it broke."""
+        self.heeds = False
+
+    def heed(self) -> None:
+        """Hear of a reader who leaves, also while nothing is written: what a cap drops would never meet them."""
+        self.heeds = self.loop.watch(self.descriptor, 0, self._left)
+
+    def _left(self, _events: int) -> None:
+        self.loop.forget(self.descriptor)
+        if not self.broken:
+            self._break(errno.EPIPE)
+
+    def _break(self, error: int) -> None:
+        self.broken, self.size, self.error = True, 0, error
+        self.pending.clear()
+        self.loop.forget(self.descriptor)
+        if self.closing:
+            os.close(self.descriptor)
+        else:
+            self.on_broken()
 
     def write(self, data: bytes) -> None:
         """Hand over; what does not fit now is written when there is room."""
@@ -53,26 +72,26 @@ class Outlet:
             except BlockingIOError:
                 if not self.loop.watch(self.descriptor, WRITE, self._flush):
                     continue
+                self.waits = True
                 return
             except OSError as fault:
-                self.broken, self.size, self.error = True, 0, fault.errno or errno.EIO
-                self.pending.clear()
-                self.loop.forget(self.descriptor)
-                if self.closing:
-                    os.close(self.descriptor)
-                else:
-                    self.on_broken()
+                self._break(fault.errno or errno.EIO)
                 return
             self.size -= done
             if done == len(self.pending[0]):
                 self.pending.popleft()
             else:
                 self.pending[0] = self.pending[0][done:]
-        self.loop.forget(self.descriptor)
         if self.closing:
-            os.close(self.descriptor)
-        else:
-            self.on_room()
+            self.close()
+            return
+        if self.waits:
+            self.waits = False
+            if self.heeds:
+                self.heed()
+            else:
+                self.loop.forget(self.descriptor)
+        self.on_room()
 
     def _put(self, data: memoryview) -> int:
         if self.is_socket:
@@ -209,7 +228,10 @@ class Output:
             twin = next((o for o in made if number >= 0 and _terminal(o.descriptor) == number), None)
             if twin is not None:
                 os.close(descriptor)
-            made.append(twin or Outlet(self.loop, descriptor, self._room, partial(self._broken, which)))
+            outlet = twin or Outlet(self.loop, descriptor, self._room, partial(self._broken, which))
+            if twin is None:
+                outlet.heed()
+            made.append(outlet)
         return made
 
     def _listen(self, which: int) -> None:
