@@ -190,7 +190,7 @@ def test_a_program_that_speaks_an_old_tls_alone_is_told_so(rig):
     mark = rig.world.internet.mark()
     assert rig.box.python(code, hello.hex()).returncode == 0
     lines = rig.log(host="pkg.example.org", rule="egress/not-inspectable")
-    assert [line for line in lines if "unsupported protocol" in line.because], lines
+    assert [line for line in lines if "could not be agreed on" in line.because], lines
     assert not rig.world.internet.contacts(mark)
 
 
