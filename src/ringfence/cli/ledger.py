@@ -8,6 +8,7 @@ import argparse
 import functools
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -274,10 +275,11 @@ def _export(args: argparse.Namespace, directory: str) -> int:
         if not args.out:
             raise _usage("a bundle needs --out with a new folder", "ringfence ledger export --out DIR")
         done = export.bundle(directory, os.path.realpath(args.out), anchored=_anchored(directory))
+        check = shlex.join(["python3", "-I", f"{args.out}/verify.py", args.out])
         print(
             json.dumps(done)
             if args.json
-            else f"{done['records']} records in {escape(args.out)}; check with: python3 -I {escape(args.out)}/verify.py {escape(args.out)}"
+            else f"{done['records']} records in {escape(args.out)}; check with: {escape(check)}"
         )
         return CLEAN
     rows = export.rows(directory, args.format, mission=args.mission or "")

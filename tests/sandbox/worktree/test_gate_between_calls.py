@@ -1,5 +1,6 @@
 """What git shows to a mission's next call, to the next mission and to a person, after a gate; the gate runs as in the product."""
 
+import errno
 import os
 import time
 
@@ -7,6 +8,7 @@ import pytest
 
 from ringfence.model.ids import MissionId
 from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import layers
 from ringfence.sandbox.worktree.history_report import HistoryReport
 
 pytestmark = pytest.mark.needs_userns
@@ -152,6 +154,30 @@ def test_the_stash_outlives_what_packs_refs_and_objects(repo):
     bench.box("echo 2 >> a.txt; git stash -q; git pack-refs --all; git gc -q")
     bench.gate()
     assert bench.box("git stash pop -q; tail -1 a.txt") == "2\n"
+
+
+def test_a_packed_stash_that_cannot_be_written_apart_stays_where_it_is(repo, monkeypatch):
+    bench = repo()
+    bench.box("echo 2 >> a.txt; git stash -q; git pack-refs --all; git gc -q")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(layers, "write", full)
+    bench.gate()
+    assert bench.box("git stash pop -q; tail -1 a.txt") == "2\n"
+
+
+def test_a_file_of_the_layer_that_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(layers, "_own", full)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OSError, match="no room"):
+        layers.write(folder, "stash", b"half", (0, 0))
+    os.close(folder)
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_stash_goes_on_to_the_repositorys_next_mission(repo):

@@ -6,7 +6,6 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 7. the layer's copy of git's files goes, so that the next call and the person see the same repository.
 """
 
-import contextlib
 import os
 from dataclasses import dataclass, field, replace
 
@@ -251,11 +250,9 @@ class Taking:
 
     def _settle(self, internal: list[Change], real: Refs, wanted: Refs) -> None:
         """Take git's files out of the layer, but for what waits there: anything else would hide what a person does later."""
-        self._unpack_waiting(wanted)
-        packed = self._waiting.isdisjoint(real.packed.keys() - wanted.names.keys())
+        packed = self._unpack_waiting(wanted) and self._waiting.isdisjoint(real.packed.keys() - wanted.names.keys())
         stash = packed_away(self.side) if packed else {}
-        for name, value in stash.items():
-            self._write(name, value)
+        packed = packed and all(self._write(name, value) for name, value in stash.items())
         other = bool(stash) or any(other_ref(c.path) for c in internal)
         index = not self._work_staged(real, wanted)
         for change in sorted(internal, key=lambda c: -c.path.count("/")):
@@ -272,15 +269,21 @@ class Taking:
         self.record.packed = packed_identity(self.common, "packed-refs")
         layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
-    def _unpack_waiting(self, wanted: Refs) -> None:
-        """A ref that waits gets a file of its own again, where ``git gc`` packed it among others that do not."""
+    def _unpack_waiting(self, wanted: Refs) -> bool:
+        """A ref that waits gets a file of its own again, where ``git gc`` packed it among others that do not. Whether it did."""
+        done = True
         for name in self._waiting & (wanted.packed.keys() - wanted.loose.keys()):
             layers.drop(self.side.upper, self.side.physical(f".git/{name}"))
-            self._write(name, wanted.packed[name])
+            done &= self._write(name, wanted.packed[name])
+        return done
 
-    def _write(self, name: str, value: str) -> None:
-        with contextlib.suppress(OSError):
+    def _write(self, name: str, value: str) -> bool:
+        """Whether the ref has a file of its own now; where the disk has no room the packed one must stay."""
+        try:
             layers.write(self.side.upper, self.side.physical(f".git/{name}"), f"{value}\n".encode(), self.owner)
+        except OSError:
+            return False
+        return True
 
     def _work_staged(self, real: Refs, wanted: Refs) -> bool:
         """Whether the layer's index may hold work staged but not committed that still fits the real repository."""

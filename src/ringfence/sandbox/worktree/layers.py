@@ -33,7 +33,7 @@ def assert_not_mounted(upper: str) -> None:
 
 
 def write(upper: int, path: str, data: bytes, owner: tuple[int, int]) -> None:
-    """Make a small file in the layer, and the folders that it lies in; one that is there already stays."""
+    """Make a small file in the layer, and the folders that it lies in; one that is there already stays. Raises OSError."""
     here = os.dup(upper)
     try:
         *folders, name = path.split("/")
@@ -44,9 +44,13 @@ def write(upper: int, path: str, data: bytes, owner: tuple[int, int]) -> None:
             here = _step(here, kernel.open_directory(here, part))
         with contextlib.suppress(FileExistsError):
             file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here)
-            with open(file, "wb") as stream:
-                stream.write(data)
-            _own(here, name, owner)
+            try:
+                with open(file, "wb") as stream:
+                    stream.write(data)
+                _own(here, name, owner)
+            except OSError:
+                os.unlink(name, dir_fd=here)  # a part of it would be read as the whole
+                raise
     finally:
         os.close(here)
 
