@@ -267,6 +267,7 @@ BROKEN_FILES = {
         lambda d: {"x.py": b"T = '" + base64.b64encode(("t=" + secret("b")).encode()) + b"'\n"},
     ),
     "token-in-gzip": ("secrets.in_change", lambda d: {"x.gz": gzip.compress(secret("c").encode(), mtime=0)}),
+    "packed-and-not-read": ("secrets.in_change", lambda d: {"x.7z": b"7z\xbc\xaf\x27\x1c" + bytes(range(64))}),
     "token-in-pieces": (
         "secrets.in_change",
         lambda d: {"x.py": f"T = '{secret('d')[:9]}' + '{secret('d')[9:]}'\n".encode()},
@@ -555,6 +556,16 @@ def test_a_secret_removed_again_in_the_next_commit_is_still_found(shared_shop, d
     early = shared_shop.objects.commit(shared_shop.objects.tree(files), [shared_shop.base])
     verdict = shared_shop.change(parents=[early]).check()
     assert (verdict.outcome.word, codes(verdict)) == (REFUSE, {"secrets.in_change"})
+
+
+def test_what_was_not_read_is_refused_with_a_way_out_and_not_rotated(shared_shop, double):
+    _, change = BROKEN_FILES["packed-and-not-read"]
+    files = {**shared_shop.files, **change(double)}
+    early = shared_shop.objects.commit(shared_shop.objects.tree(files), [shared_shop.base])
+    verdict = shared_shop.change(parents=[early]).check()
+    (found,) = (item for item in verdict.reasons if item.code == "secrets.in_change")
+    assert "cannot tell: packed as 7z" in found.found
+    assert "rotate" not in found.next_step
 
 
 def test_a_secret_in_a_commit_message_is_found(shared_shop):

@@ -13,6 +13,8 @@ from ringfence.promotion.sandbox_report import Report
 
 MAX_SCANNED = 128 * 1024 * 1024
 MAX_MESSAGE = 256 * 1024
+_UNREAD = "leave it out, or bring what can be read (gzip, zip, text); else a person brings it in a change of their own"
+"""The next step where something was not read: no credential is known that could be rotated."""
 
 
 def scan_change(change: Change, reader: Reader) -> list[Finding]:
@@ -23,12 +25,12 @@ def scan_change(change: Change, reader: Reader) -> list[Finding]:
         budget -= reader.size(blob.node.oid)
         if budget < 0:
             said = f"cannot tell: more than the {MAX_SCANNED} bytes that are scanned in one change"
-            return [*found, finding("secrets.in_change", said, change.label)]
+            return [*found, finding("secrets.in_change", said, change.label, next_step=_UNREAD)]
         found.extend(_scan_blob(blob, reader))
     for commit in change.commits:
         if len(commit.message) > MAX_MESSAGE:
             where = f"message of commit {commit.oid[:12]}"
-            found.append(finding("secrets.in_change", "cannot tell: too long to be scanned", where))
+            found.append(finding("secrets.in_change", "cannot tell: too long to be scanned", where, next_step=_UNREAD))
             continue
         for secret in find_secrets(commit.message):
             where = f"message of commit {commit.oid[:12]}"
@@ -41,7 +43,8 @@ def _scan_blob(blob: NewBlob, reader: Reader) -> Iterator[Finding]:
     if is_key_file(blob.path):
         yield finding("secrets.in_change", "a file that holds credentials by its nature", where)
     if reader.size(blob.node.oid) > MAX_BLOB:
-        yield finding("secrets.in_change", f"cannot tell: larger than the {MAX_BLOB} bytes that are scanned", where)
+        said = f"cannot tell: larger than the {MAX_BLOB} bytes that are scanned"
+        yield finding("secrets.in_change", said, where, next_step=_UNREAD)
         return
     raw = reader.blob(blob.node.oid)
     try:
@@ -51,7 +54,7 @@ def _scan_blob(blob: NewBlob, reader: Reader) -> Iterator[Finding]:
             secrets = [secret for secret in secrets if (secret.rule, secret.digest) not in known]
             personal = personal.minus(before)
     except Unread as error:
-        yield finding("secrets.in_change", f"cannot tell: {error}", where)
+        yield finding("secrets.in_change", f"cannot tell: {error}", where, next_step=_UNREAD)
         return
     yield from _secret_findings(secrets, where)
     why = personal.verdict()
