@@ -657,6 +657,7 @@ def test_a_loop_over_a_pattern_reads_the_names_it_stands_for(
         ("find .. -print0 | xargs -0 grep x", "ask"),
         ("find -L src -print0 | xargs -0 grep x", "ask"),
         ("find src -printf x -print0 | xargs -0 grep x", "ask"),
+        ("find src -fls /dev/stdout -print0 | xargs -0 grep x", "ask"),
         ("find src -exec cat {} + -print0 | xargs -0 grep x", "ask"),
         ("find src -print0 | cat | xargs -0 grep x", "ask"),
         ("find src -print0 | xargs -0 grep x < README.md", "ask"),

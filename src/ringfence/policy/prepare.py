@@ -19,7 +19,7 @@ _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: 
 
 
 _XARGS_PLAIN = re.compile(r"-[0rt]+|--null|--no-run-if-empty|-[nPL]\d*|\d+|-I(?:\{\})?|\{\}")
-_FIND_OTHERWISE = frozenset({"-L", "-follow", "-print", "-printf", "-ls", "-files0-from"})
+_FIND_OTHERWISE = frozenset({"-L", "-follow", "-print", "-printf", "-ls", "-fls", "-files0-from"})
 """What makes find follow links, or say something else than the names it finds."""
 
 

@@ -14,6 +14,12 @@ from ringfence.sandbox.worktree.history_report import HistoryReport
 pytestmark = pytest.mark.needs_userns
 
 
+def next_mission(bench, name):
+    """End the mission; what comes is another one's in the same repository."""
+    bench.tree.end(bench.layer)
+    bench.mission = MissionId(name)
+
+
 @pytest.fixture
 def repo(make_bench):
     """Benches whose ``gate`` asks for a bundle, and takes history only if there is one."""
@@ -187,12 +193,10 @@ def test_the_stash_goes_on_to_the_repositorys_next_mission(repo):
     bench.box("git stash -q")
     bench.gate()
     assert bench.read("a.txt") == "a\n"
-    bench.tree.end(bench.layer)
-    bench.mission = MissionId("m-2")
+    next_mission(bench, "m-2")
     bench.box("echo n > node_modules; true")
     bench.gate()
-    bench.tree.end(bench.layer)
-    bench.mission = MissionId("m-3")
+    next_mission(bench, "m-3")
     bench.box("git stash pop -q")
     bench.gate()
     assert bench.read("a.txt") == "a person's edit\n"
@@ -224,8 +228,7 @@ def test_a_merge_that_stopped_goes_on_in_the_next_mission(repo):
     bench.git("commit", "-qam", "main")
     bench.box("git merge -q side", check=False)
     bench.gate()
-    bench.tree.end(bench.layer)
-    bench.mission = MissionId("m-2")
+    next_mission(bench, "m-2")
     bench.box("echo both > a.txt; git add a.txt; git commit -qm both")
     bench.gate()
     assert len(bench.git("log", "-1", "--format=%P").split()) == 2
