@@ -337,7 +337,7 @@ WITHOUT_A_NAME = {
     "deleted": "many(deleted)",
     "never named": "many(lambda: os.open('.', os.O_TMPFILE | os.O_RDWR, 0o600))",
     "in a socket": """
-for n in range(64):
+for n in range(200):  # more than what others may delete meanwhile
     file = deleted()
     os.posix_fallocate(file, 0, 1 << 20)
     socket.send_fds(ends[0], [b'x'], [file])
@@ -345,7 +345,7 @@ for n in range(64):
     time.sleep(0.01)
 """,
     "only mapped": """
-for n in range(64):
+for n in range(200):  # more than what others may delete meanwhile
     file = deleted()
     os.posix_fallocate(file, 0, 1 << 20)
     kept.append(mmap.mmap(file, 1 << 20))
