@@ -81,8 +81,8 @@ def test_a_launcher_that_is_killed_while_the_command_runs_is_not_said_to_have_ke
     (launcher,) = children(cli.supervisor_pid())
     os.kill(launcher, signal.SIGKILL)
     _, error = running.communicate(timeout=60)
-    assert running.returncode == 13
     assert "error[box-lost]" in error
+    assert running.returncode == 13
     assert not (cli.project / "made.txt").exists()
     shown = cli("ledger", "show", "--json").stdout
     assert "box-lost" in json.dumps(shown)

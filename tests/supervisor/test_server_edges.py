@@ -143,3 +143,50 @@ def test_a_supervisor_whose_ledger_failed_gives_the_request_to_the_next_one(serv
         protocol.send(untaken, {"verb": "status", "version": protocol.VERSION})
         assert protocol.Reader(untaken).receive_bytes() is None
     assert made._stopping.wait(30)
+
+
+class Busy:
+    """Rooms in which an answer needs its box to end, and then a while; ``told`` holds in what order things happened."""
+
+    failed = False
+
+    def __init__(self):
+        self.told = []
+        self.began, self.boxes_ended = threading.Event(), threading.Event()
+
+    def answer(self, request, caller):
+        self.began.set()
+        assert self.boxes_ended.wait(30)
+        time.sleep(0.3)
+        self.told.append("recorded")
+        return {"ended": True}
+
+    def end_boxes(self):
+        self.boxes_ended.set()
+
+    def close(self):
+        self.told.append("closed")
+
+
+@pytest.mark.parametrize("enough", [True, False])
+def test_what_was_taken_is_recorded_and_told_before_the_ledger_closes(tmp_path, monkeypatch, enough):
+    monkeypatch.setattr(server, "FINISH_SECONDS", 30.0 if enough else 0.05)
+    rooms = Busy()
+    made = server.Server(rooms, None)
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(16)
+        looks = {"idle_seconds": 3600.0, "look_at": lambda: path}
+        thread = threading.Thread(target=made.serve, args=(listener,), kwargs=looks)
+        thread.start()
+        with knock(path) as running:
+            protocol.send(running, {"verb": "status", "version": protocol.VERSION})
+            assert rooms.began.wait(30)
+            made.stop()
+            thread.join(30)
+            made.close()
+            assert rooms.told == (["recorded", "closed"] if enough else ["closed"])
+            reader = protocol.Reader(running)
+            assert reader.receive_bytes() == protocol.TAKEN
+            assert reader.receive() == {"ended": True}

@@ -16,6 +16,8 @@ from ringfence.supervisor.paths import Paths, check_trusted, make_private, unusa
 START_SECONDS = 60.0
 """A cold disk or a slow processor may take most of it."""
 CONNECT_SECONDS = 5.0
+MOST_STARTS = 5
+"""So many supervisors may end, one after the other, before one takes a request: each was stopped, or cannot serve."""
 TAKEN_SECONDS = 30.0
 """Within which a supervisor that is at work says that it has read a request, however long the command then takes."""
 _KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
@@ -35,16 +37,22 @@ def connect(paths: Paths, *, start: bool = True) -> _socket.socket:
         return found
     if not start:
         raise RingfenceError("no-supervisor", "no supervisor is running", where=paths.socket)
-    _start(paths)
-    found = _try_for(paths)
-    if found is None:
-        raise RingfenceError(
-            "no-supervisor",
-            "the supervisor was started and cannot be reached",
-            where=paths.socket,
-            remedy=f"read {paths.state}/supervisor.log, then try `ringfence doctor`",
-        )
-    return found
+    import time
+
+    deadline = time.monotonic() + START_SECONDS
+    for _ in range(MOST_STARTS):  # one that was stopped before this client reached it is started again
+        _start(paths)
+        found = _try_while_held(paths, deadline)
+        if found is not None:
+            return found
+        if time.monotonic() > deadline:
+            break
+    raise RingfenceError(
+        "no-supervisor",
+        "the supervisor was started and cannot be reached",
+        where=paths.socket,
+        remedy=f"read {paths.state}/supervisor.log, then try `ringfence doctor`",
+    )
 
 
 def request(
@@ -75,25 +83,28 @@ def ask(
     """Have a supervisor take the request; returns the connection on which its answer comes.
 
     A supervisor that ends without having taken it (its launcher died, it was stopped, nothing ran for an hour) has not
-    judged it, and the next one is asked, once. What was taken is never sent again: it may have been carried out.
+    judged it, and the next one is asked, MOST_STARTS in all. What was taken is never sent again: it may have been carried out.
     """
     import time
 
     _check_text(message)
-    ending, deadline = 0, 0.0
+    ended: list[int] = []
+    deadline = 0.0
     while True:
         connection = connect(paths, start=start)
         try:
             pid = protocol.peer(connection)[0]
-            if pid != ending:
+            if ended[-1:] != [pid]:
                 connection.settimeout(TAKEN_SECONDS if seconds is None else seconds)
                 reader = protocol.Reader(connection)
                 if _is_taken(connection, reader, message, descriptors, paths):
                     connection.settimeout(seconds)
                     return connection, reader
-                if ending:
-                    raise _gone(paths, "two supervisors ended before they took the request, so nothing of it ran")
-                ending, deadline = pid, time.monotonic() + CONNECT_SECONDS
+                ended.append(pid)
+                if len(ended) == MOST_STARTS:
+                    what = f"{MOST_STARTS} supervisors ended before they took the request, so nothing of it ran"
+                    raise _gone(paths, what)
+                deadline = time.monotonic() + CONNECT_SECONDS
             elif time.monotonic() > deadline:
                 raise _gone(paths, "the supervisor takes no requests and does not end; nothing ran")
         except BaseException:
@@ -213,14 +224,17 @@ def inside_box() -> bool:
     return os.environ.get("AGENT_ENV_CLASS") == "sandbox" and bool(os.environ.get("AGENT_RUN_ID"))
 
 
-def _try_for(paths: Paths) -> _socket.socket | None:
-    """Another client may have started the supervisor that won; it takes its time until it listens."""
+def _try_while_held(paths: Paths, deadline: float) -> _socket.socket | None:
+    """A connection to the supervisor that has the lock, which may still be starting, or be another client's.
+
+    None once nobody has the lock, or after ``deadline`` (monotonic seconds).
+    """
     import time
 
-    begun = time.monotonic()
     while True:
-        found, waited = _try(paths), time.monotonic() - begun
-        if found is not None or waited > START_SECONDS or (waited > CONNECT_SECONDS and not is_held(paths)):
+        held = is_held(paths)  # looked at first: one that begins to serve in between is found by the try
+        found = _try(paths)
+        if found is not None or not held or time.monotonic() > deadline:
             return found
         time.sleep(0.02)
 

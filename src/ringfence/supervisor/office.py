@@ -110,10 +110,13 @@ class Office:
         """Whether nothing can be recorded where it is looked for, and so nothing run, until the ledger is opened anew."""
         return self._ledger.failure is not None or identity(self._paths.ledger) != self._ledger_place
 
-    def close(self) -> None:
-        """End every box, then close the ledger with a checkpoint."""
+    def end_boxes(self) -> None:
+        """End every box: whoever waits for one hears so, and has still to record it."""
         if self._launcher is not None:
             self._launcher.close()
+
+    def close(self) -> None:
+        """Close the ledger with a checkpoint. For after ``end_boxes``: nothing is recorded any more."""
         self._gatekeeper.close()
         cool()
         self._over.set()

@@ -32,7 +32,8 @@ DOOR_SECONDS = 5.0
 """Between two looks whether clients can still find this supervisor."""
 REQUEST_SECONDS = 10.0
 """Within which a client must have said what it wants."""
-
+FINISH_SECONDS = 10.0
+"""For so long what was taken is waited for at the end, its boxes being gone: it has its results to record and to tell."""
 
 _FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -48,7 +49,9 @@ class Server:
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._stopping = threading.Event()
         self._active = 0
+        self._taken = 0
         self._lock = threading.Lock()
+        self._finished = threading.Condition(self._lock)
         self._last = time.monotonic()
 
     @classmethod
@@ -71,7 +74,8 @@ class Server:
         try:
             self._serve(listener, idle_seconds, look_at)
         finally:
-            self._ended = True
+            with self._lock:
+                self._ended = True
 
     def _serve(self, listener: socket.socket, idle_seconds: float, look_at: Callable[[], str]) -> None:
         listener.setblocking(False)
@@ -87,7 +91,11 @@ class Server:
                 return
 
     def close(self) -> None:
-        """End every box, close the ledger."""
+        """End every box, let what waits for one record and tell that, close the ledger."""
+        self._office.end_boxes()
+        with self._finished:
+            if not self._finished.wait_for(lambda: self._taken == 0, FINISH_SECONDS):
+                print(f"{self._taken} requests were cut short", file=sys.stderr, flush=True)
         self._office.close()
 
     def _idle_for(self) -> float:
@@ -117,13 +125,16 @@ class Server:
             _turn_away(connection, "the host has no room for another thread; nothing ran")
             self._left()
 
-    def _left(self) -> None:
-        with self._lock:
+    def _left(self, *, taken: bool = False) -> None:
+        with self._finished:
             self._active -= 1
+            self._taken -= taken
             self._last = time.monotonic()
+            self._finished.notify_all()
 
     def _converse(self, connection: socket.socket) -> None:
         reader = protocol.Reader(connection)
+        taken = False
         try:
             reader.until = time.monotonic() + REQUEST_SECONDS
             body = reader.receive_bytes()
@@ -132,9 +143,10 @@ class Server:
             reader.until = None
             connection.settimeout(None)
             caller = Caller.of(connection, reader)
-            reply = self._answer(requests.parse(body), caller)
-            if reply is not None:
-                protocol.send_bytes(connection, _encoded(reply))
+            request = requests.parse(body)
+            taken = self._take(request)
+            if taken:
+                protocol.send_bytes(connection, _encoded(self._answer(request, caller)))
         except RingfenceError as error:
             _say(connection, error)
         except OSError:
@@ -152,24 +164,27 @@ class Server:
         finally:
             reader.close_descriptors()
             connection.close()
-            self._left()
+            self._left(taken=taken)
 
-    def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object] | None:
-        """The answer; None where this supervisor ends and took nothing, so that the client asks the next one."""
+    def _take(self, request: requests.Request) -> bool:
+        """Whether it is answered here; not where this supervisor ends, so that the client asks the next one."""
+        failed = self._office.failed
+        with self._lock:
+            if not isinstance(request, requests.Stop):  # which any answers, also one that ends
+                if failed and self._active == 1:
+                    self.stop()
+                if self._is_ending():
+                    return False
+            self._taken += 1
+            return True
+
+    def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object]:
         if isinstance(request, requests.Stop):  # of any version: it is how one of another version is ended
             self._office.allow_control(caller, "stop")
             self.stop()
             return {"stopped": True}
-        if self._office.failed and self._is_alone():
-            self.stop()
-        if self._is_ending():
-            return None
         protocol.send_bytes(caller.connection, protocol.TAKEN)
         return self._office.answer(request, caller)
-
-    def _is_alone(self) -> bool:
-        with self._lock:
-            return self._active == 1
 
     def _is_ending(self) -> bool:
         """Whether nothing may begin any more: it was told to stop, or its launcher is gone."""
