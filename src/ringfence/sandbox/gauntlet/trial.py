@@ -26,6 +26,8 @@ KEEP = 1 << 20
 """Bytes of each output stream that are kept for judging; all are counted."""
 GRACE = 0.08
 """Seconds after the sandbox has come back within which the kernel may still be ending its processes."""
+FEW_LOOKS, MANY_LOOKS = 4, 40
+"""At processes that may have outlived the sandbox: one that forks all the time is missed by some looks."""
 COMMAND = ("sh", "attack/go")
 """What every run asks the sandbox to start; the attack's own arguments stand in that script."""
 
@@ -97,8 +99,9 @@ def _once(attack: Attack, world: World, fence: Fence, victims: Victims) -> Run:
             runner = _into_log if "log" in attack.descriptors else _on_pipes
             shown = runner(command, world, attack.seconds, keep)
     ended = time.monotonic()
-    time.sleep(2 * GRACE)
-    if outlived := observer.seen.last > ended + GRACE:
+    time.sleep(GRACE)
+    looks = MANY_LOOKS if attack.judge[0] == "outlived" else FEW_LOOKS
+    if outlived := observer.alive_from_now(looks=looks, seconds=GRACE):
         time.sleep(0.6)  # a daemon of the attack gets the time to act
     seen = observer.stop()
     watch.kill(world.tag.encode(), spare={os.getpid(), victims.process.pid})

@@ -39,7 +39,7 @@ class Seen:
     answered: bool = False
     """A server that the attack opened answered from outside."""
     last: float = 0.0
-    """When a process was seen alive last (monotonic)."""
+    """When the last look began that saw a process alive (monotonic)."""
 
 
 class Watch(threading.Thread):
@@ -52,7 +52,7 @@ class Watch(threading.Thread):
         self._tag = tag.encode()
         self._port = port
         self._over = threading.Event()
-        self._looked = 0
+        self._looked = self._done = 0
         self._unmapped = _unmapped()
 
     def run(self) -> None:
@@ -60,7 +60,17 @@ class Watch(threading.Thread):
         while not self._over.is_set():
             with contextlib.suppress(OSError):
                 self._look()
+            self._done += 1
             self._over.wait(INTERVAL)
+
+    def alive_from_now(self, *, looks: int, seconds: float) -> bool:
+        """Whether a process of the attack is seen alive from now on, by so many whole looks and for so many seconds."""
+        begin, enough = time.monotonic(), self._done + 1 + looks  # one is under way
+        while self.is_alive() and (self._done < enough or time.monotonic() < begin + seconds):
+            if self.seen.last > begin:
+                return True
+            time.sleep(INTERVAL)
+        return self.seen.last > begin
 
     def stop(self) -> Seen:
         """End the looking."""
@@ -69,12 +79,13 @@ class Watch(threading.Thread):
         return self.seen
 
     def _look(self) -> None:
+        begin = time.monotonic()
         alive = processes(self._tag)
         if not alive:
             return
         self._looked += 1
         seen = self.seen
-        seen.last = time.monotonic()
+        seen.last = begin
         seen.most = max(seen.most, len(alive))
         seen.resident = max(seen.resident, sum(_resident(pid) for pid in alive[:64]))
         seen.shared = max(seen.shared, _unmapped() - self._unmapped)
