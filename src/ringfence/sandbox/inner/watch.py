@@ -22,6 +22,7 @@ from ringfence.sandbox.inner.changes import SETTING, Change
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.moves import Moves
 from ringfence.sandbox.inner.ordinary import CHANGES_BY_NUMBER
+from ringfence.sandbox.inner.parents import Parents
 from ringfence.sandbox.inner.seccomp import (
     ARCHES,
     BECOMING,
@@ -153,7 +154,7 @@ class Calls:
         self.loop, self.record = loop, record
         self.listener, root = descriptors
         self.first = list(order["argv"])
-        self.callers = Callers()
+        self.callers, self.parents = Callers(), Parents()
         self.attempts = Attempts(order, root, self.callers)
         self.init, ask = init
         self.moves = Moves(ask, self._moved) if ask is not None else None
@@ -212,7 +213,8 @@ class Calls:
             detail = self._exec(pid, arguments[shift], arguments[1 + shift])
             self.callers.forget()
             self._answer(identity, 0, CONTINUE)
-            self.record.add("exec", f"{detail} (parent {_parent(pid)})")
+            parent = self.parents.name(pid)
+            self.record.add("exec", f"{detail} (parent {'gone' if parent is None else _join([_text(parent)])})")
             return
         if name == "setrlimit" or (name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1 and not arguments[3]):
             self._answer(identity, 0, 0)  # no core is written, whatever the limit
@@ -293,6 +295,7 @@ class Calls:
             os.close(self.listener)
             self.attempts.close()
             self.callers.forget()
+            self.parents.close()
             self.listener = -1
 
 
@@ -351,16 +354,6 @@ def _text(word: bytes) -> str:
 
 def _join(words: list[str]) -> str:
     return " ".join(word if word and word.isprintable() and " " not in word else ascii(word) for word in words)
-
-
-def _parent(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            parent = int(file.read().rpartition(b")")[2].split()[1])
-        with open(f"/proc/{parent}/comm", "rb") as file:
-            return _join([_text(file.read().strip())])
-    except (OSError, ValueError, IndexError):
-        return "gone"
 
 
 def describe(name: str, arguments: tuple[int, ...]) -> str:
