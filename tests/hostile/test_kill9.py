@@ -17,7 +17,7 @@ POLICY = """\
 version: 1
 fail_closed: true
 working_tree: {allowed_roots: ["."]}
-process: {max_runtime_ms: 20000, max_output_bytes: 65536}
+process: {max_runtime_ms: 60000, max_output_bytes: 65536}
 commands:
   allow: [{argv_prefix: ["sh", "write.sh"]}, {argv_prefix: ["true"]}]
 files:

@@ -15,7 +15,7 @@ working_tree:
   allowed_roots: ["."]
   deny_path_prefixes: ["/etc", "/home", "~", ".."]
 network: {allow: false}
-process: {max_runtime_ms: 8000, max_output_bytes: 65536}
+process: {max_runtime_ms: 60000, max_output_bytes: 65536}
 commands:
   allow:
     - argv_prefix: ["git", "status"]
