@@ -5,13 +5,14 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ringfence.cli import ledger_show
 from ringfence.cli.main import main
-from ringfence.ledger import record
+from ringfence.ledger import anchors, record
 from ringfence.ledger.log import Ledger
 from ringfence.ledger.start import now
 from ringfence.model.call import ToolCall
@@ -257,6 +258,57 @@ def test_an_index_that_came_with_a_copy_hides_nothing(state, tmp_path, capsys):
     capsys.readouterr()
     assert ringfence(state, "show", "--tier", "deny", "--json", "--ledger", str(copy)) == 0
     assert json.loads(capsys.readouterr().out)["call"] == "c-2"
+
+
+def test_nothing_in_a_folder_that_came_from_elsewhere_chooses_its_anchors_or_runs(state, tmp_path, capsys):
+    folder, marker, bare = tmp_path / "from-elsewhere", tmp_path / "ran", tmp_path / "anchor.git"
+    shutil.copytree(state / "state" / "ledger", folder)
+    log = anchors.FileAnchor(path=str(folder / "checkpoint")).heads()
+    (folder / "mine").mkdir()
+    shutil.copy(folder / "checkpoint", folder / "mine" / f"{next(iter(log))}.checkpoint")
+    subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True, timeout=30)
+    for place in (f"copy:{folder}/mine", "git:nobody.invalid:team#refs/ringfence/ledger"):
+        anchors.configure(str(folder), [place])
+        scratch = Path(anchors.parse_anchor("git:nobody.invalid:team", str(folder))._repository)
+        shutil.rmtree(scratch, ignore_errors=True)
+        subprocess.run(["git", "init", "-q", "--bare", str(scratch)], check=True, timeout=30)
+        with (scratch / "config").open("a") as config:
+            config.write(f'[remote "nobody.invalid:team"]\n\turl = {bare}\n\tuploadpack = "touch {marker}; git-upload-pack"\n')
+        assert ringfence(state, "verify", "--ledger", str(folder)) == 14
+        told = capsys.readouterr().out
+        assert "NO_ANCHOR" in told
+        assert f"it names {place}" in told
+        assert ringfence(state, "verify", "--ledger", str(folder), "--anchor", f"git:{bare}") == 14
+        assert ringfence(state, "verify", "--ledger", str(folder), "--anchor", "git:nobody.invalid:team") == 1
+        assert ringfence(state, "export", "--ledger", str(folder), "--out", str(tmp_path / place[:3])) == 0
+        assert not (tmp_path / place[:3] / "anchors").exists()
+        assert ringfence(state, "checkpoint", "--ledger", str(folder)) == (1 if place.startswith("git") else 0)
+        assert not marker.exists()
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("depth", ["chain", "strict"])
+def test_what_is_not_proven_comes_with_what_to_do(state, capsys, depth):
+    assert ringfence(state, "verify", "--json", "--depth", depth) == 14
+    assert json.loads(capsys.readouterr().out)["remedy"]
+    assert ringfence(state, "verify", "--depth", depth) == 14
+    assert "  fix: " in capsys.readouterr().out
+
+
+def test_an_anchor_struck_from_the_list_by_hand_is_taken_away_in_the_open(state, tmp_path, capsys):
+    places = [f"copy:{tmp_path}/{name}" for name in "ab"]
+    for place in places:
+        Path(place[5:]).mkdir()
+        assert ringfence(state, "anchor", "--add", place) == 0
+    anchors.configure(str(state / "state" / "ledger"), places[:1])
+    capsys.readouterr()
+    assert ringfence(state, "verify") == 14
+    assert "--remove NAME" in capsys.readouterr().out
+    Path(places[1][5:], "unreadable.checkpoint").mkdir()
+    assert ringfence(state, "anchor", "--remove", places[1]) == 0
+    assert ringfence(state, "verify") == 0
+    assert ringfence(state, "anchor", "--remove", "copy:/never") == 1
+    assert "bad-anchor" in capsys.readouterr().err
 
 
 def test_export_proof_hold_and_index(state, capsys, tmp_path):

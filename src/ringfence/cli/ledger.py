@@ -5,26 +5,22 @@ supervisor; where none runs, the ledger is opened here for as long as the verb t
 """
 
 import argparse
-import functools
 import json
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ringfence.cli import ledger_show
+from ringfence.cli import ledger_show, ledger_verify
 from ringfence.cli.text import escape
-from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError, RingfenceError
 from ringfence.model.ids import Micros
-from ringfence.model.tier import Tier
 from ringfence.supervisor.paths import Paths
 
 if TYPE_CHECKING:
     from ringfence.ledger.note import Checkpoint
-    from ringfence.ledger.verdict import Verification
 
 CLEAN, ALTERED, NOT_PROVEN = 0, 12, 14
 APPENDING = ("checkpoint", "anchor", "archive", "purge", "hold", "erase", "rotate-key", "retention")
@@ -44,27 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_reading(
     verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
 ) -> None:
-    verify = verbs.add_parser("verify", parents=[common], help="check that nothing was changed, and what proves it")
-    verify.add_argument(
-        "--anchor",
-        action="append",
-        default=[],
-        metavar="ANCHOR",
-        help="ask this anchor too: copy:DIR, git:LOCATION#REF",
+    ledger_verify.configure(
+        verbs.add_parser("verify", parents=[common], help="check that nothing was changed, and what proves it")
     )
-    verify.add_argument(
-        "--checkpoint", action="append", default=[], metavar="FILE", help="a checkpoint that was kept elsewhere"
-    )
-    verify.add_argument(
-        "--max-age", type=_seconds, default=86400, metavar="SECONDS", help="how long an entry may wait for an anchor"
-    )
-    verify.add_argument(
-        "--depth",
-        choices=("chain", "tree", "strict"),
-        default="strict",
-        help="strict reads every record; chain alone proves nothing",
-    )
-    verify.add_argument("--replay", action="store_true", help="decide every recorded permission again")
     export = verbs.add_parser("export", parents=[common], help="take evidence elsewhere")
     export.add_argument("--format", choices=("bundle", "ocsf", "cef", "csv", "in-toto"), default="bundle")
     export.add_argument("--out", metavar="PATH", help="a new folder for a bundle; else a file, or standard output")
@@ -76,14 +54,6 @@ def _configure_reading(
     proof.add_argument("--size", type=int, help="of the log of so many entries; the whole log if not given")
     verbs.add_parser("lag", parents=[common], help="how far each anchor is behind")
     verbs.add_parser("rebuild-index", parents=[common], help="drop the search index and read the log again")
-
-
-def _seconds(text: str) -> float:
-    """A number of seconds, at most a thousand years."""
-    found = float(text)
-    if not 0 <= found <= 3.2e10:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return found
 
 
 def _configure_appending(
@@ -140,9 +110,8 @@ def _run(args: argparse.Namespace, paths: Paths) -> int:
     directory = os.path.realpath(args.ledger) if args.ledger else paths.ledger
     if args.verb in APPENDING:
         return _append(args, paths, directory)
-    if args.verb == "verify":
-        return _verify(args, paths, directory)
     reading: dict[str, Callable[[], int]] = {
+        "verify": lambda: ledger_verify.run(args, paths, directory),
         "show": lambda: ledger_show.show(args, directory, trusted=not args.ledger),
         "export": lambda: _export(args, directory),
         "proof": lambda: _proof(args, directory),
@@ -155,126 +124,15 @@ def _run(args: argparse.Namespace, paths: Paths) -> int:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _verify(args: argparse.Namespace, paths: Paths, directory: str) -> int:
-    from ringfence.ledger import anchors
-    from ringfence.ledger.verify import verify
-
-    asked = [*anchors.configured(directory), *(anchors.parse_anchor(text, directory) for text in args.anchor)]
-    found = verify(
-        directory,
-        anchors=[*asked, *(anchors.FileAnchor(path=os.path.abspath(path)) for path in args.checkpoint)],
-        now=_now(),
-        max_age=Micros(int(args.max_age * 1_000_000)),
-        depth=args.depth,
-        redecide=redecider(paths, directory) if args.replay else None,
-    )
-    if args.json:
-        print(json.dumps(_fields(found)))
-    else:
-        _print_verification(found)
-    if found.verdict.value == "OK" and not (found.replay is not None and found.replay.undecided):
-        return CLEAN
-    return NOT_PROVEN if found.verdict.proven else ALTERED
-
-
-def _print_verification(found: "Verification") -> None:
-    print(f"{found.verdict.value}" + (f"  {escape(found.place)}" if found.place else ""))
-    if found.detail:
-        print(f"  {escape(found.detail)}")
-    if found.size:
-        print(f"  log {found.log}: records {found.first} to {found.size - 1}, signed for {found.checkpoint}")
-    for status in found.anchors:
-        behind = (
-            f"{status.lag_records} records behind, {status.lag_us / 1e6:.0f} s"
-            if status.lag_records
-            else "covers everything"
-        )
-        print(f"  anchor {escape(status.name)}: {behind}")
-    if found.replay is not None:
-        r = found.replay
-        print(
-            f"  decided again: {r.lawful} of {r.allowed} permissions lawful, {r.not_replayed} could not be decided again"
-        )
-        if r.undecided:
-            print(f"  not proven: of {r.undecided} of them the policy or a part is missing here, or cannot be read")
-
-
-def _fields(found: "Verification") -> dict[str, object]:
-    replay = found.replay
-    return {
-        "verdict": found.verdict.value,
-        "place": found.place,
-        "detail": found.detail,
-        "log": found.log,
-        "first": found.first,
-        "size": found.size,
-        "root": found.root,
-        "checkpoint": found.checkpoint,
-        "anchors": [
-            {"name": s.name, "size": s.size, "lag_records": s.lag_records, "lag_us": s.lag_us} for s in found.anchors
-        ],
-        "replay": None
-        if replay is None
-        else {
-            "allowed": replay.allowed,
-            "lawful": replay.lawful,
-            "not_replayed": replay.not_replayed,
-            "undecided": replay.undecided,
-        },
-    }
-
-
-def redecider(paths: Paths, directory: str) -> Callable[[Mapping[str, Json]], Tier | None]:
-    """Decides a recorded intent again with the policy that it names; None where a part was erased. Raises Undecided."""
-    from ringfence.ledger import admin
-    from ringfence.ledger import record as records
-    from ringfence.ledger.personal import PersonalStore
-    from ringfence.ledger.replay import Undecided
-    from ringfence.model.ids import Sha256
-    from ringfence.policy.policy import Policy
-    from ringfence.policy.store import PolicyStore
-
-    store, side, loaded = PolicyStore(paths.policies), PersonalStore(directory), dict[tuple[str, str, str], Policy]()
-    erased = functools.cache(lambda: admin.erased(directory))
-
-    def redecide(record: Mapping[str, Json]) -> Tier | None:
-        def load(name: str) -> str | None:
-            personal = record.get("personal")
-            commit = personal.get(name) if isinstance(personal, dict) else None
-            found = side.load(commit) if isinstance(commit, dict) else None
-            if found is None and (not isinstance(commit, dict) or str(commit.get("subject")) not in erased()):
-                raise Undecided
-            return found
-
-        body = record.get("body")
-        decision = body.get("decision") if isinstance(body, dict) else None
-        digest = str(decision.get("policy")) if isinstance(decision, dict) else ""
-        try:
-            call = records.call_from_record(record, load)
-            facts = records.facts_from_record(record, load)
-            key = (digest, facts.root, facts.home)
-            if key not in loaded:
-                loaded[key] = Policy.from_effective(store.get(Sha256(digest)), root=facts.root, home=facts.home)
-            return loaded[key].decide_with(call, facts).tier
-        except RingfenceError as error:
-            if error.code == "policy-altered":
-                return Tier.DENY
-            raise Undecided from error
-        except (records.Malformed, TypeError, ValueError, AttributeError) as error:
-            raise Undecided from error
-        except records.NotReplayable:
-            return None
-
-    return redecide
-
-
 def _export(args: argparse.Namespace, directory: str) -> int:
     from ringfence.ledger import export
 
     if args.format == "bundle":
         if not args.out:
             raise _usage("a bundle needs --out with a new folder", "ringfence ledger export --out DIR")
-        done = export.bundle(directory, os.path.realpath(args.out), anchored=_anchored(directory))
+        done = export.bundle(
+            directory, os.path.realpath(args.out), anchored={} if args.ledger else _anchored(directory)
+        )
         check = shlex.join(["python3", "-I", f"{args.out}/verify.py", args.out])
         print(
             json.dumps(done)

@@ -80,9 +80,14 @@ def anchor(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
     names = anchors.names(ledger.directory)
     added, removed = _texts(arguments.get("add")), _texts(arguments.get("remove"))
     if added or removed:
-        unknown = sorted(set(removed) - set(names))
+        told = anchors.told(ledger.directory)  # one that was struck from the list by hand is taken away in the open
+        unknown = sorted(set(removed) - {*names, *told})
         if unknown:
-            known = f"one of {', '.join(names)}" if names else "there is none to take away"
+            known = (
+                f"one of {', '.join({**dict.fromkeys(names), **dict.fromkeys(told)})}"
+                if names or told
+                else "there is none to take away"
+            )
             raise LedgerError("bad-anchor", f"there is no anchor {unknown[0]!r}", remedy=known)
         found = [anchors.parse_anchor(text, ledger.directory) for text in added]
         for one in found:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from ringfence.ledger import note
 from ringfence.ledger.anchors import is_log, refuse_rewind, unreadable
+from ringfence.ledger.files import read_small
+from ringfence.ledger.segment import replace
 from ringfence.model.errors import LedgerError
 
 SECONDS = 20
@@ -35,6 +37,8 @@ _SETTINGS = {
     "safe.directory": "*",
     "init.defaultBranch": "main",
 }
+_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+"""Of our own repository, whatever lies there: in a folder that came from elsewhere it could name programs to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,7 @@ class GitAnchor:
         if not os.path.isdir(self._repository):
             os.makedirs(self.scratch, mode=0o700, exist_ok=True)
             self._git("init", "--quiet", "--bare", self._repository, inside=False)
+        self._keep_neutral()
         listed = self._git("ls-remote", "--", self.location, self.ref).splitlines()
         # git lists every ref whose name ends so, also a branch `refs/heads/refs/…`, which anybody may be free to push.
         tip = next((row.partition("\t")[0] for row in listed if row.partition("\t")[2] == self.ref), None)
@@ -103,6 +108,15 @@ class GitAnchor:
             raise self._rewound("its history was rewritten")
         self._git("update-ref", self._seen, tip)
         return tip
+
+    def _keep_neutral(self) -> None:
+        path = f"{self._repository}/config"
+        try:
+            neutral = read_small(path) == _CONFIG
+        except OSError:
+            neutral = False
+        if not neutral:
+            replace(path, _CONFIG)
 
     def _rewound(self, what: str) -> LedgerError:
         return LedgerError(
@@ -137,6 +151,8 @@ class GitAnchor:
         for number, (key, value) in enumerate(_SETTINGS.items()):
             settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         where = ("--git-dir", self._repository) if inside else ()
+        if inside:
+            settings["GIT_COMMON_DIR"] = self._repository  # a file in it could name another folder
         home = {"HOME": os.path.expanduser("~"), "SSH_AUTH_SOCK": os.environ.get("SSH_AUTH_SOCK", "")}
         try:
             return subprocess.run(

@@ -22,6 +22,7 @@ from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
 
 _LOG = re.compile(r"[0-9a-f]{32}")
+_ANCHORED, _CONFIGURE = b'"kind":"%s"' % EntryKind.ANCHORED.value.encode(), b'"action":"configure"'
 
 
 def unreadable(name: str, why: str) -> LedgerError:
@@ -111,8 +112,11 @@ _REF = re.compile(r"refs/[^\s:?*\[\\^~]+")
 """One ref in full: a short name or a pattern could mean another."""
 
 
-def parse_anchor(text: str, directory: str) -> "PushAnchor":
-    """The anchor that ``copy:FOLDER``, ``git:LOCATION[#REF]`` or ``rfc3161:URL#ROOTS.pem`` names. Raises ``bad-anchor``."""
+def parse_anchor(text: str, directory: str, *, scratch: str = "") -> "PushAnchor":
+    """The anchor that ``copy:FOLDER``, ``git:LOCATION[#REF]`` or ``rfc3161:URL#ROOTS.pem`` names. Raises ``bad-anchor``.
+
+    git works in the folder ``scratch``; not given, in one of the ledger's own.
+    """
     kind, _, rest = text.partition(":") if _can_be_a_name(text) else ("", "", "")
     if kind == "copy" and rest.startswith("/"):
         return CopyAnchor(folder=os.path.realpath(rest))
@@ -121,7 +125,9 @@ def parse_anchor(text: str, directory: str) -> "PushAnchor":
 
         location, _, ref = rest.partition("#")
         if not ref or _REF.fullmatch(ref):
-            return GitAnchor(location=location, ref=ref or "refs/ringfence/ledger", scratch=f"{directory}/anchors")
+            return GitAnchor(
+                location=location, ref=ref or "refs/ringfence/ledger", scratch=scratch or f"{directory}/anchors"
+            )
     if kind == "rfc3161" and rest.startswith(("http://", "https://")):
         from ringfence.ledger.anchor_timestamp import TimestampAnchor
 
@@ -168,6 +174,16 @@ def names(directory: str) -> list[str]:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise LedgerError("bad-anchor", "the list of anchors cannot be read", where=path) from error
+
+
+def told(directory: str) -> list[str]:
+    """The anchors by the newest list that the log itself tells of."""
+    found: list[str] = []
+    for _, line in scan.lines(directory):
+        body = scan.value_of(line, directory).get("body") if _ANCHORED in line and _CONFIGURE in line else None
+        listed = body.get("anchors") if isinstance(body, dict) and body.get("action") == "configure" else None
+        found = [str(name) for name in listed] if isinstance(listed, list) else found
+    return found
 
 
 def configure(directory: str, anchors: Sequence[str]) -> None:
