@@ -273,7 +273,9 @@ def test_nothing_in_a_folder_that_came_from_elsewhere_chooses_its_anchors_or_run
         shutil.rmtree(scratch, ignore_errors=True)
         subprocess.run(["git", "init", "-q", "--bare", str(scratch)], check=True, timeout=30)
         with (scratch / "config").open("a") as config:
-            config.write(f'[remote "nobody.invalid:team"]\n\turl = {bare}\n\tuploadpack = "touch {marker}; git-upload-pack"\n')
+            config.write(
+                f'[remote "nobody.invalid:team"]\n\turl = {bare}\n\tuploadpack = "touch {marker}; git-upload-pack"\n'
+            )
         assert ringfence(state, "verify", "--ledger", str(folder)) == 14
         told = capsys.readouterr().out
         assert "NO_ANCHOR" in told

@@ -157,10 +157,41 @@ def test_a_stale_clone_in_the_place_of_the_repository_is_told(make_ledger, make_
 def test_another_log_on_the_same_anchor_is_part_of_the_set(make_ledger, make_entry, place):
     anchored(make_ledger, make_entry, place)
     with make_ledger("second") as ledger:
-        admin.perform(ledger, "anchor", {"add": [place]}, by=ME)
+        anchors.configure(ledger.directory, [place])
     with pytest.raises(LedgerError):
         make_ledger("second")
     assert judge(ledger.directory) is Verdict.TRUNCATED
+
+
+def test_an_anchor_of_another_ledger_is_not_taken_and_told_nothing(make_ledger, make_entry, place):
+    first = anchored(make_ledger, make_entry, place)
+    with make_ledger("second") as ledger:
+        with pytest.raises(LedgerError, match="another log") as refused:
+            admin.perform(ledger, "anchor", {"add": [place]}, by=ME)
+        assert refused.value.code == "bad-anchor"
+        anchor = anchors.parse_anchor(place, ledger.directory)
+        with pytest.raises(LedgerError, match="another log"):
+            anchor.push(ledger.head.log, ledger.checkpoint())
+    with make_ledger("second") as ledger:
+        assert anchors.names(ledger.directory) == []
+    assert judge(first) is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git:https://me:hunter2@git.example.org/a.git",
+        "git:https://0123456789abcdef0123@git.example.org/a.git",
+        "rfc3161:https://tsa.example.org/tsr?token=0123456789abcdef0123#/roots.pem",
+    ],
+)
+def test_an_anchors_address_with_a_secret_in_it_is_refused_before_it_is_shown(make_ledger, text):
+    with make_ledger() as ledger:
+        with pytest.raises(LedgerError, match="password or token") as refused:
+            admin.perform(ledger, "anchor", {"add": [text]}, by=ME)
+        assert refused.value.code == "bad-anchor"
+        assert text[-12:] not in str(refused.value)
+        assert anchors.names(ledger.directory) == []
 
 
 def test_a_rewound_or_deleted_git_ref_is_told_from_a_new_one(make_ledger, make_entry, tmp_path):

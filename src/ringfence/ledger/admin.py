@@ -91,7 +91,14 @@ def anchor(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
             raise LedgerError("bad-anchor", f"there is no anchor {unknown[0]!r}", remedy=known)
         found = [anchors.parse_anchor(text, ledger.directory) for text in added]
         for one in found:
-            one.heads()  # what cannot be asked now would keep the ledger closed from its next opening on
+            if not ledger.shows(one.name):
+                raise LedgerError(
+                    "bad-anchor",
+                    "the address of the anchor holds a password or token, and addresses are shown and recorded",
+                    remedy="keep it elsewhere: for git as an ssh key, or in ~/.netrc",
+                )
+            # What cannot be asked now, or remembers another log, would keep the ledger closed from its next opening on.
+            anchors.refuse_shared(one.name, one.heads(), ledger.head.log)
         names = [*(name for name in names if name not in removed), *(one.name for one in found)]
         names = list(dict.fromkeys(names))
         record_step(ledger, EntryKind.ANCHORED, {"action": "configure", "anchors": list(names), "by": who(by)})

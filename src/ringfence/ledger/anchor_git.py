@@ -64,7 +64,7 @@ class GitAnchor:
         """Add a commit that remembers the head; returns its id. A ref that moved meanwhile is refused, not overwritten."""
         tip = self._fetch()
         known = {} if tip is None else self._read(tip)
-        refuse_rewind(self.name, known.get(log), head)
+        refuse_rewind(self.name, known, log, head)
         if tip is not None and known.get(log) == head:
             return tip
         rows = {**{name: found.text() for name, found in known.items()}, log: head.text()}

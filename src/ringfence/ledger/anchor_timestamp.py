@@ -60,7 +60,7 @@ class TimestampAnchor:
     def push(self, log: str, head: note.Checkpoint) -> str:
         """Have the head stamped and keep the token; returns the token's time and serial number."""
         client = _client()
-        refuse_rewind(self.name, self.heads().get(log), head)
+        refuse_rewind(self.name, self.heads(), log, head)
         text = head.text()
         request = client.TimestampRequestBuilder().data(text).build()
         answer = self._ask(request.as_bytes())

@@ -63,7 +63,7 @@ class CopyAnchor:
 
     def push(self, log: str, head: note.Checkpoint) -> str:
         """Remember the head; refuses to go back. Returns a receipt."""
-        refuse_rewind(self.name, self.heads().get(log), head)
+        refuse_rewind(self.name, self.heads(), log, head)
         try:
             replace(f"{self.folder}/{log}.checkpoint", head.text(), 0o644)
         except OSError as error:
@@ -94,8 +94,22 @@ class FileAnchor:
         return {head.origin.removeprefix("ringfence/"): head}
 
 
-def refuse_rewind(name: str, known: note.Checkpoint | None, head: note.Checkpoint) -> None:
+def refuse_shared(name: str, heads: Mapping[str, note.Checkpoint], log: str) -> None:
+    """An anchor of another ledger takes no head of this one: each would miss the other's log from then on."""
+    other = min(heads.keys() - {log}, default="")
+    if other:
+        raise LedgerError(
+            "bad-anchor",
+            f"the anchor remembers another log, {other}",
+            where=name,
+            remedy="give each ledger a ref or folder of its own",
+        )
+
+
+def refuse_rewind(name: str, heads: Mapping[str, note.Checkpoint], log: str, head: note.Checkpoint) -> None:
     """An anchor that already remembers more, or another tree of the same size, is evidence, not a target."""
+    refuse_shared(name, heads, log)
+    known = heads.get(log)
     if known is None or known.size < head.size or (known.size, known.root) == (head.size, head.root):
         return
     raise LedgerError(

@@ -183,6 +183,10 @@ class Ledger:
         """Scrub with these rules and values from now on: the policy or the credential store changed."""
         self._secrets = secrets
 
+    def shows(self, text: str) -> bool:
+        """Whether a record holds the text as it is: nothing in it is taken for a secret."""
+        return (self._secrets or self._default_secrets()).clean(text) == text
+
     @property
     def keeper(self) -> Keeper:
         """The side store."""
