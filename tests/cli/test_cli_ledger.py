@@ -289,6 +289,17 @@ def test_nothing_in_a_folder_that_came_from_elsewhere_chooses_its_anchors_or_run
         capsys.readouterr()
 
 
+def test_a_bundle_of_one_mission_is_refused_and_one_without_its_anchor_is_made(state, tmp_path, capsys):
+    assert ringfence(state, "export", "--mission", "m-1", "--out", str(tmp_path / "one")) == 2
+    assert not (tmp_path / "one").exists()
+    (tmp_path / "anchor").mkdir()
+    assert ringfence(state, "anchor", "--add", f"copy:{tmp_path}/anchor") == 0
+    (tmp_path / "anchor").rename(tmp_path / "gone")
+    capsys.readouterr()
+    assert ringfence(state, "export", "--out", str(tmp_path / "all")) == 0
+    assert "without the head of copy:" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("depth", ["chain", "strict"])
 def test_what_is_not_proven_comes_with_what_to_do(state, capsys, depth):
     assert ringfence(state, "verify", "--json", "--depth", depth) == 14

@@ -1,6 +1,7 @@
 """Exports: a bundle that verifies itself on another machine, and rows that cannot break out of their format."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -211,6 +212,33 @@ def test_no_cell_is_a_formula_also_where_a_semicolon_ends_a_cell(text):
     for delimiter in ",;":
         (cells,) = csv.reader(io.StringIO(row), delimiter=delimiter)
         assert not any(cell.lstrip(' "').startswith(("=", "+", "-", "@", "\uff1d")) for cell in cells)
+
+
+def failing(*_: object, **__: object):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_of_an_export_that_failed_nothing_is_left(filled, tmp_path, monkeypatch):
+    def broken():
+        yield "first"
+        failing()
+
+    for out, write in (
+        (tmp_path / "rows.csv", lambda: export.write_rows(broken(), str(tmp_path / "rows.csv"))),
+        (tmp_path / "bundle", lambda: export.bundle(filled.directory, str(tmp_path / "bundle"))),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(export.shutil, "copyfile", failing)
+            with pytest.raises(LedgerError, match="No space left") as refused:
+                write()
+        assert refused.value.code == "bad-export"
+        assert refused.value.where == str(out)
+        assert not out.exists()
+    export.write_rows(iter(["a"]), str(tmp_path / "rows.csv"))
+    assert (tmp_path / "rows.csv").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(LedgerError, match="exists"):
+        export.write_rows(iter(["b"]), str(tmp_path / "rows.csv"))
+    assert (tmp_path / "rows.csv").read_text() == "a\n"
 
 
 def test_rows_of_one_mission_and_unknown_forms(filled, make_entry):

@@ -130,6 +130,11 @@ def _export(args: argparse.Namespace, directory: str) -> int:
     if args.format == "bundle":
         if not args.out:
             raise _usage("a bundle needs --out with a new folder", "ringfence ledger export --out DIR")
+        if args.mission:
+            raise _usage(
+                "a bundle is the whole log: of one mission alone nothing could be verified",
+                "leave --mission away, or take --format in-toto, which proves each entry of one mission",
+            )
         done = export.bundle(
             directory, os.path.realpath(args.out), anchored={} if args.ledger else _anchored(directory)
         )
@@ -145,25 +150,23 @@ def _export(args: argparse.Namespace, directory: str) -> int:
         for row in rows:
             print(row)
         return CLEAN
-    try:
-        with open(args.out, "x", encoding="utf-8") as stream:
-            stream.writelines(f"{row}\n" for row in rows)
-    except FileExistsError:
-        raise LedgerError(
-            "bad-export", "the file exists and is not overwritten", where=args.out, remedy="name one that is not there"
-        ) from None
+    export.write_rows(rows, args.out)
     return CLEAN
 
 
 def _anchored(directory: str) -> dict[str, "Checkpoint"]:
-    """Heads of this log by anchor, from the anchors that answer."""
+    """Heads of this log by anchor, from the anchors that answer; of others it is told that they do not."""
     from ringfence.ledger import anchors, scan
 
     files = scan.segments(directory)
     log = scan.header(files[-1]).log if files else ""
     found = {}
     for anchor in anchors.configured(directory):
-        head = anchor.heads().get(log)
+        try:
+            head = anchor.heads().get(log)
+        except LedgerError as error:
+            print(f"without the head of {escape(error.where or anchor.name)}: {escape(error.what)}", file=sys.stderr)
+            continue
         if head is not None:
             found[anchor.name] = head
     return found

@@ -30,7 +30,7 @@ def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] 
     """Copy the evidence into the new folder ``out`` with verifier and manifest; keys and personal data stay behind.
 
     ``anchored`` are heads by anchor name, to be put beside it. Works while a writer is at work. Raises LedgerError
-    ``bad-export`` where ``out`` exists or the ledger is none.
+    ``bad-export`` where ``out`` exists or cannot be written whole: then nothing is left there.
     """
     if os.path.lexists(out):
         raise LedgerError(
@@ -45,13 +45,32 @@ def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] 
             where=directory,
             remedy="run something first: `ringfence run -- true`",
         ) from error
+    try:
+        return _fill(directory, out, checkpoint, anchored or {})
+    except BaseException as error:
+        shutil.rmtree(out, ignore_errors=True)  # half an export would look like a log that was cut
+        if isinstance(error, OSError):
+            raise _unwritten(error, out) from error
+        raise
+
+
+def _unwritten(error: OSError, out: str) -> LedgerError:
+    return LedgerError(
+        "bad-export",
+        f"it could not be written: {os.strerror(error.errno or 0)}; nothing of it was kept",
+        where=str(error.filename or out),
+        remedy="name a place that has room and may be written",
+    )
+
+
+def _fill(directory: str, out: str, checkpoint: bytes, anchored: Mapping[str, note.Checkpoint]) -> dict[str, Json]:
     os.makedirs(f"{out}/segments", mode=0o700)
     for file in scan.segments(directory):
         _copy_segment(file, f"{out}/segments/{os.path.basename(file.path)}")
     _write(f"{out}/checkpoint", checkpoint)
     _write(f"{out}/README.txt", README.encode())
     shutil.copyfile(VERIFIER, f"{out}/verify.py")
-    for number, (name, head) in enumerate(sorted((anchored or {}).items())):
+    for number, (name, head) in enumerate(sorted(anchored.items())):
         os.makedirs(f"{out}/anchors", exist_ok=True)
         _write(f"{out}/anchors/{number}.checkpoint", head.text())
         _write(f"{out}/anchors/{number}.name", name.encode() + b"\n")
@@ -121,6 +140,26 @@ def rows(directory: str, form: str, *, mission: str = "") -> Iterator[str]:
     for record in scan.records(directory):
         if not mission or record.value.get("mission") == mission:
             yield writers[form](record.value, tree.leaf_hash(record.line).hex())
+
+
+def write_rows(found: Iterator[str], out: str) -> None:
+    """Write lines to the new file ``out``, for its owner alone, whole or not at all. Raises LedgerError ``bad-export``."""
+    try:
+        fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise LedgerError(
+            "bad-export", "the file exists and is not overwritten", where=out, remedy="name one that is not there"
+        ) from None
+    except OSError as error:
+        raise _unwritten(error, out) from error
+    try:
+        with open(fd, "w", encoding="utf-8") as stream:
+            stream.writelines(f"{row}\n" for row in found)
+    except BaseException as error:
+        os.unlink(out)
+        if isinstance(error, OSError):
+            raise _unwritten(error, out) from error
+        raise
 
 
 def statement(directory: str, mission: str) -> dict[str, Json]:
