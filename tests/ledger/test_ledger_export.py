@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.ledger import export, export_rows, note, tree
+from ringfence.ledger import export, export_ocsf, export_rows, note, tree
 from ringfence.ledger.index import Index
 from ringfence.ledger.standalone import verify as standalone
 from ringfence.ledger.verify import verify
@@ -162,11 +162,83 @@ def record(body: dict, kind: str = "tool.intent") -> dict:
     ],
 )
 def test_ocsf_classes(body, kind, uid):
-    event = json.loads(export_rows.ocsf(record(body, kind), HASH))
+    event = json.loads(export_ocsf.ocsf(record(body, kind), HASH))
     assert event["class_uid"] == uid
     assert event["type_uid"] == uid * 100 + event["activity_id"]
     assert event["category_uid"] == uid // 1000
     assert event["metadata"]["uid"] == HASH
+
+
+REQUIRED = {
+    1001: {"actor", "device", "file"},
+    1007: {"actor", "device", "process"},
+    2004: {"finding_info"},
+    2005: {"assignee", "finding_info_list", "status_id"},
+    3004: {"entity"},
+    4001: {"dst_endpoint"},
+    6003: {"actor", "api", "src_endpoint"},
+}
+"""What OCSF 1.3.0 requires of each class, beside what it requires of all (of an incident, one of two ways to say whose it is)."""
+OF_ALL = {"activity_id", "category_uid", "class_uid", "metadata", "severity_id", "time", "type_uid"}
+OPTIONAL = {"activity_name", "category_name", "class_name", "message", "status", "status_id", "unmapped"}
+ONE_OF = {
+    "actor": {"app_name", "process", "user"},
+    "assignee": {"name", "uid"},
+    "device": {"hostname", "ip", "name", "uid"},
+    "dst_endpoint": {"hostname", "ip", "name", "uid"},
+    "entity": {"name", "uid"},
+    "file": {"name", "uid"},
+    "process": {"pid", "uid"},
+    "src_endpoint": {"hostname", "ip", "name", "uid"},
+}
+NEEDS = {"api": {"operation"}, "device": {"type_id"}, "file": {"name", "type_id"}, "finding_info": {"title", "uid"}}
+ACTIVITIES = {1001: {2, 3, 4, 99}, 1007: {1, 2}, 2004: {1}, 2005: {1}, 3004: {99}, 4001: {1, 5}, 6003: {99}}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (intent(1), "tool.intent"),
+        (intent(1, "ask"), "tool.intent"),
+        (intent(1, "deny", kind="default"), "tool.intent"),
+        *(
+            (intent(1, request={"kind": "file", "action": act, "path": "/x/"}), "tool.intent")
+            for act in ("write", "list")
+        ),
+        (intent(1, request={"kind": "network", "host": "2001:db8::1", "port": 443}), "tool.intent"),
+        (intent(1, request={"kind": "tool", "server": "s", "tool": "t"}), "tool.intent"),
+        (intent(1, "deny"), "tool.intent"),
+        ({"exit": 3}, "tool.result"),
+        ({"fault": {"code": "x"}, "exit": None}, "tool.result"),
+        ({"host": "x", "port": 1, "tier": "deny"}, "egress.try"),
+        ({"tier": "deny", "flags": ["violation"], "rule": "floor/metadata"}, "egress.try"),
+        ({"by": {"name": "Anna"}}, "incident.change"),
+        ({"by": "Anna"}, "incident.change"),
+        ({}, "mission.state"),
+        ({}, "from.a.later.version"),
+    ],
+)
+@pytest.mark.parametrize("call", ["c-1", ""])
+def test_an_ocsf_event_has_what_its_class_requires_and_nothing_that_it_does_not_know(body, kind, call):
+    event = json.loads(export_ocsf.ocsf({**record(body, kind), "call": call}, HASH))
+    own = event.keys() - OF_ALL - OPTIONAL
+    uid = event["class_uid"]
+    assert event.keys() >= OF_ALL
+    assert REQUIRED[uid] - {"status_id"} <= own <= REQUIRED[uid] | {"evidences", "exit_code"}
+    assert event["activity_id"] in ACTIVITIES[uid]
+    assert (event["activity_id"] == 99) == ("activity_name" in event)
+    assert event["status_id"] in ({1} if uid in {2004, 2005} else {1, 2, 99})
+    infos = event.get("finding_info_list", [event[name] for name in ("finding_info",) if name in event])
+    for name, value in [*event.items(), *(("finding_info", info) for info in infos)]:
+        assert NEEDS.get(name, set()) <= (value.keys() if isinstance(value, dict) else set()), name
+        assert name not in ONE_OF or any(value.get(member) for member in ONE_OF[name]), name
+
+
+def test_an_ocsf_event_names_its_log_and_whether_it_went_well(filled):
+    rows = [json.loads(row) for row in export.rows(filled.directory, "ocsf")]
+    ended = next(row for row in rows if row["unmapped"]["kind"] == "tool.result")
+    assert ended["device"]["uid"] == filled.head.log
+    assert (ended["activity_id"], ended["exit_code"], ended["status_id"]) == (2, 0, 1)
 
 
 def parse_cef(line: str) -> tuple[list[str], dict[str, str]]:

@@ -72,6 +72,56 @@ def test_each_field_finds_its_records(index):
     assert numbers(index, since=first, until=first) == ["arg4"]
 
 
+REFUSED = {"path": "other", "rule": "files.write-deny-1", "tier": "deny"}
+SPOKE = [
+    ("decision", {"tier": "deny", "reasons": [{"rule": "sudo", "tier": "deny"}]}),
+    ("decision", {"tier": "deny", "reasons": [{"rule": "hidden", "tier": "deny", "kind": "hidden"}]}),
+    ("observations", [{"kind": "decoy", "violation": True}]),
+    ("violation", True),
+    ("flags", ["violation"]),
+    ("gate", {"refused": [REFUSED]}),
+]
+SILENT = [
+    ("decision", {"tier": "deny", "reasons": [{"rule": "commands.default", "tier": "deny", "kind": "default"}]}),
+    ("gate", {"refused": [{**REFUSED, "rule": "files.default"}], "committed": [{"path": "x", "rule": "r"}]}),
+    ("flags", ["learning"]),
+    ("observations", [{"kind": "exec", "detail": '"violation":true'}]),
+]
+
+
+def test_every_kind_of_violation_is_found_and_nothing_else(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        acks = [ledger.append([make_entry(n, body=dict([said]))])[0].seq for n, said in enumerate([*SPOKE, *SILENT])]
+        with Index(ledger.directory) as index:
+            index.catch_up()
+            assert index.search(Query(violations=True, newest_first=False)).seqs == tuple(acks[: len(SPOKE)])
+
+
+def test_what_a_gate_and_a_connection_say_is_found_by_path_rule_and_program(make_ledger, make_entry):
+    gate = {
+        "committed": [{"path": "src/a.py", "rule": "files.write-allow-1"}],
+        "refused": [REFUSED],
+        "held": [{"path": "b"}],
+    }
+    with make_ledger() as ledger:
+        committed = ledger.append([make_entry(1, EntryKind.GATE, body={"gate": gate, "root": "/repo"})])[0].seq
+        tried = ledger.append(
+            [make_entry(2, EntryKind.EGRESS, body={"rule": "floor/metadata", "programs": ["/usr/bin/curl", "/bin/sh"]})]
+        )[0].seq
+        with Index(ledger.directory) as index:
+            index.catch_up()
+            for fields in (
+                {"path": "/repo/src/a.py"},
+                {"path": "/repo/other"},
+                {"path": "/repo"},
+                {"rule": "files.write-allow-1"},
+                {"rule": REFUSED["rule"]},
+            ):
+                assert index.search(Query(**fields)).seqs == (committed,), fields
+            for fields in ({"rule": "floor/metadata"}, {"program": "curl"}, {"program": "sh"}):
+                assert index.search(Query(**fields)).seqs == (tried,), fields
+
+
 def test_pages_join_to_the_whole_without_overlap(index):
     found: list[int] = []
     query = Query(tier="deny")

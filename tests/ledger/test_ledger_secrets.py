@@ -9,8 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from ringfence.ledger import apart, record
-from ringfence.ledger.described import describe
-from ringfence.ledger.export_rows import is_violation
+from ringfence.ledger.described import describe, is_violation
 from ringfence.ledger.personal import PersonalStore, subject_id
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.model.entry import EntryKind

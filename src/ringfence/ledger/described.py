@@ -1,11 +1,19 @@
-"""What the search index keeps of one record: columns, terms and searchable text. Pure."""
+"""What a record says, for who searches and for who exports: its request, rules, whether it tells of a violation. Pure.
+
+Also what the search index keeps of it: columns, terms and searchable text.
+"""
 
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ringfence.model.entry import Json
+
+Fields: TypeAlias = Mapping[str, Json]
+_EXPLICIT = frozenset({"rule", "protected", "hidden", "floor"})
+"""Kinds of reasons for which a denial is a violation: somebody forbade just that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +25,10 @@ class Described:
     text: str
 
 
-def describe(record: Mapping[str, Json]) -> Described:
+def describe(record: Fields) -> Described:
     """Columns, terms and searchable text of a record."""
-    body = record.get("body")
-    fields = body if isinstance(body, dict) else {}
-    decision = fields.get("decision")
-    answer = decision if isinstance(decision, dict) else {}
-    tier = answer.get("tier", fields.get("tier"))
+    fields = part(record, "body")
+    tier = part(fields, "decision").get("tier", fields.get("tier"))
     return Described(
         columns=(
             int(str(record["time"])),
@@ -31,38 +36,88 @@ def describe(record: Mapping[str, Json]) -> Described:
             _optional(record.get("mission")),
             _optional(record.get("call")),
             _optional(tier),
-            int(b'"violation":true' in json.dumps(fields, separators=(",", ":")).encode()),
+            int(is_violation(fields)),
         ),
-        terms=frozenset(_terms(fields, answer)),
-        text=unicodedata.normalize("NFC", " ".join(_texts(fields))),
+        terms=frozenset(_terms(fields)),
+        text=unicodedata.normalize("NFC", " ".join(_texts(dict(fields)))),
     )
+
+
+def part(fields: Fields, name: str) -> Fields:
+    """The object of that name, or an empty one."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def rules_of(fields: Fields) -> list[str]:
+    """The rules that spoke, by their ids: of a decision, or the one of a connection."""
+    found = [str(reason["rule"]) for reason in _rows(part(fields, "decision").get("reasons")) if "rule" in reason]
+    own = fields.get("rule")
+    return [*found, own] if isinstance(own, str) and own else found
+
+
+def request_text(fields: Fields) -> str:
+    """What was asked for, as one text."""
+    request = part(fields, "request")
+    for name in ("line", "argv", "path", "host", "tool"):
+        value = request.get(name)
+        if isinstance(value, list):
+            return " ".join(str(word) for word in value)
+        if value is not None:
+            return str(value) if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return ""
+
+
+def is_violation(fields: Fields) -> bool:
+    """Whether a body tells of a violation: a denial or a refused change by more than a default, or something seen that is one."""
+    flags = fields.get("flags")
+    return (
+        bool(fields.get("violation"))
+        or (isinstance(flags, list) and "violation" in flags)
+        or any(observation.get("violation") for observation in _rows(fields.get("observations")))
+        or any(
+            reason.get("tier") == "deny" and reason.get("kind", "rule") in _EXPLICIT
+            for reason in _rows(part(fields, "decision").get("reasons"))
+        )
+        or any(not str(row.get("rule", "")).endswith(".default") for row in _rows(part(fields, "gate").get("refused")))
+    )
+
+
+def _gated(fields: Fields) -> Iterator[Fields]:
+    """Every path that a gate speaks of."""
+    gate = part(fields, "gate")
+    for answer in ("committed", "held", "refused", "conflicts"):
+        yield from _rows(gate.get(answer))
 
 
 def _optional(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _terms(fields: Mapping[str, Json], answer: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _terms(fields: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     if isinstance(fields.get("agent"), str) and fields["agent"]:
         yield "agent", str(fields["agent"])
-    for reason in _rows(answer.get("reasons")):
-        if "rule" in reason:
-            yield "rule", str(reason["rule"])
-    request = fields.get("request")
-    if isinstance(request, dict):
-        yield from _request_terms(request)
+    yield from (
+        ("rule", rule) for rule in (*rules_of(fields), *(str(row["rule"]) for row in _gated(fields) if row.get("rule")))
+    )
+    yield from _request_terms(part(fields, "request"))
     host = fields.get("host")
     if isinstance(host, str):
         yield "host", host.lower()
-    facts = fields.get("facts")
-    if isinstance(facts, dict):
-        for program in _rows(facts.get("programs")):
-            yield "program", str(program.get("name"))
-        for path in _rows(facts.get("paths")):
-            yield from (("path", above) for above in _folders(str(path.get("real", ""))))
+    root = fields.get("root")
+    if isinstance(root, str):
+        for row in _gated(fields):
+            yield from (("path", above) for above in _folders(f"{root}/{row.get('path')}"))
+    programs = fields.get("programs")
+    yield from (("program", str(name).rsplit("/", 1)[-1]) for name in (programs if isinstance(programs, list) else ()))
+    facts = part(fields, "facts")
+    for program in _rows(facts.get("programs")):
+        yield "program", str(program.get("name"))
+    for path in _rows(facts.get("paths")):
+        yield from (("path", above) for above in _folders(str(path.get("real", ""))))
 
 
-def _request_terms(request: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+def _request_terms(request: Fields) -> Iterator[tuple[str, str]]:
     argv = request.get("argv")
     if isinstance(argv, list) and argv and isinstance(argv[0], str):
         yield "program", argv[0].rsplit("/", 1)[-1]

@@ -1,12 +1,13 @@
 """Exports: the native bundle that verifies itself anywhere, and rows for other systems. Reads; writes only the bundle."""
 
+import functools
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 
-from ringfence.ledger import export_rows, note, proof, scan, tree
+from ringfence.ledger import export_ocsf, export_rows, note, proof, scan, tree
 from ringfence.ledger.files import open_regular
 from ringfence.ledger.standalone import VERIFIER
 from ringfence.model.entry import Json
@@ -129,7 +130,7 @@ def rows(directory: str, form: str, *, mission: str = "") -> Iterator[str]:
         yield json.dumps(statement(directory, mission), sort_keys=True)
         return
     writers: dict[str, Callable[[Mapping[str, Json], str], str]] = {
-        "ocsf": export_rows.ocsf,
+        "ocsf": functools.partial(export_ocsf.ocsf, log=_log(directory)),
         "cef": export_rows.cef,
         "csv": export_rows.csv,
     }
@@ -140,6 +141,11 @@ def rows(directory: str, form: str, *, mission: str = "") -> Iterator[str]:
     for record in scan.records(directory):
         if not mission or record.value.get("mission") == mission:
             yield writers[form](record.value, tree.leaf_hash(record.line).hex())
+
+
+def _log(directory: str) -> str:
+    files = scan.segments(directory)
+    return scan.header(files[0]).log if files else ""
 
 
 def write_rows(found: Iterator[str], out: str) -> None:

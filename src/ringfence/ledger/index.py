@@ -21,7 +21,7 @@ from ringfence.ledger.files import MAX_SEGMENT
 from ringfence.ledger.frame import MAX_RECORD
 from ringfence.model.errors import LedgerError
 
-VERSION = 3
+VERSION = 4
 BATCH = 2000
 PATIENCE = 300
 """Seconds to wait for another process that fills the index."""

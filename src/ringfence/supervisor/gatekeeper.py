@@ -125,7 +125,7 @@ class Gatekeeper:
             history = tree.take_history(layer, decider, now=now, approved=approved)
         passed = Passed(files=files, history=history)
         if files.committed or not passed.clean or history is not None:
-            body: record.Body = {"gate": passed.fields(), "approved": list(approved)}
+            body: record.Body = {"gate": passed.fields(), "approved": list(approved), "root": record.text(mission.root)}
             self._door.note(EntryKind.GATE, body, mission=MissionId(mission.id))
         return passed
 
