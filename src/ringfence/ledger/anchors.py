@@ -91,7 +91,8 @@ class FileAnchor:
             raise unreadable(self.name, os.strerror(error.errno or 0)) from error
         if head is None:
             raise unreadable(self.name, "it is not a checkpoint")
-        return {head.origin.removeprefix("ringfence/"): head}
+        log = note.log_of(head.origin)
+        return {log if log is not None else ascii(head.origin): head}
 
 
 def refuse_shared(name: str, heads: Mapping[str, note.Checkpoint], log: str) -> None:

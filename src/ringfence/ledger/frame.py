@@ -46,13 +46,13 @@ class Header:
 
 
 def parse_header(line: bytes) -> Header | None:
-    """The header a line holds, or None where it is none or its nodes do not fit its first record."""
+    """The header a line holds, or None where it is none or does not fit itself."""
     match = _HEADER.fullmatch(line)
     if match is None:
         return None
     log, first, prev, nodes = (part.decode() for part in match.groups())
     found = () if nodes == "-" else tuple(nodes.split(","))
-    if int(first).bit_count() != len(found):
+    if int(first).bit_count() != len(found) or (first == "0") != (prev == NO_HASH):
         return None
     return Header(log=log, first=int(first), prev=prev, nodes=found)
 

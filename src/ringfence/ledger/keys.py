@@ -14,6 +14,8 @@ from ringfence.model.errors import LedgerError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+_PRIME, _Y = 2**255 - 19, 2**255 - 1
+
 
 def key_path(directory: str, epoch: int) -> str:
     """Where the private key of an epoch is kept."""
@@ -74,10 +76,13 @@ def sign(private: "Ed25519PrivateKey", *, log: str, epoch: int, size: int, root:
 
 
 def verify_signature(public: bytes, signature: bytes, message: bytes) -> bool:
-    """Whether an Ed25519 signature is good."""
+    """Whether an Ed25519 signature is good. A key in another than its one spelling (RFC 8032) signs nothing."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+    y = int.from_bytes(public, "little") & _Y
+    if y >= _PRIME or (y in {1, _PRIME - 1} and public[-1] & 0x80):  # libraries differ in whether they take these
+        return False
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):

@@ -48,6 +48,12 @@ def origin(log: str) -> str:
     return f"ringfence/{log}"
 
 
+def log_of(origin_line: str) -> str | None:
+    """The log that an origin line names, or None where it is none of ours."""
+    found = origin_line.removeprefix("ringfence/")
+    return found if origin(found) == origin_line else None
+
+
 def key_name(log: str, epoch: int) -> str:
     """The name of the key of one epoch."""
     return f"{origin(log)}/{epoch}"

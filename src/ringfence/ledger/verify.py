@@ -177,17 +177,19 @@ def _body(value: Mapping[str, Json]) -> Mapping[str, Json]:
 
 def _explains(walked: Walked, seq: int, body: Mapping[str, Json]) -> bool:
     """Whether an entry is that of a purge which explains where the log begins. A crash may have cut its removal short."""
-    before, root = body.get("before"), None
-    if body.get("action") != "purge" or not isinstance(before, int) or not walked.first <= before <= seq:
+    if body.get("action") != "purge":
+        return False
+    before = cast("int", body["before"])
+    if before.__class__ is not int or not walked.first <= before <= seq or not body["epochs"]:
         return False
     root = walked.roots.get(before)
-    return root is not None and body.get("root") == root.hex() and bool(body.get("epochs"))
+    return root is not None and body["root"] == root.hex()
 
 
 def _epoch(row: Mapping[str, Json], number: int, before: int) -> Epoch:
     """Key ``number`` by one row of a list. Raises ValueError where it is another, or not of a time before ``before``."""
-    epoch, after, public = row["epoch"], row["after"], row["public"]
-    if epoch.__class__ is not int or epoch != number or not isinstance(after, int):
+    epoch, after, public = row["epoch"], cast("int", row["after"]), row["public"]
+    if epoch.__class__ is not int or epoch != number or after.__class__ is not int:
         raise ValueError("an epoch out of order")
     if (after == 0) != (number == 1) or not 0 <= after <= before:
         raise ValueError("an epoch of another time")
@@ -209,7 +211,8 @@ def _rotation(walked: Walked, old: Epoch, seq: int, body: Mapping[str, Json]) ->
         keys.verify_signature(signer, _unhex(body[name], 64), statement)
         for name, signer in (("by_old", old.public), ("by_new", public))
     )
-    if body["epoch"].__class__ is not int or body["epoch"] != epoch or not good:
+    same = body["previous"] == old.public.hex() and body["epoch"].__class__ is int and body["epoch"] == epoch
+    if not good or not same:
         raise Fault(Verdict.KEY_EPOCH, f"record {seq}", "the change of keys is not signed by the key before and after")
     return Epoch(epoch=epoch, after=seq, public=public)
 
@@ -307,7 +310,7 @@ def _dropped(directory: str, walked: Walked, known: Heads) -> str:
         return ""  # an export: whoever verifies it chose the anchors
     listed: list[Json] = []
     for _, value in walked.noted:
-        body = value["body"]
+        body = value.get("body")
         found = body.get("anchors") if isinstance(body, dict) and body.get("action") == "configure" else None
         listed = found if value["kind"] == EntryKind.ANCHORED.value and isinstance(found, list) else listed
     asked = {*known, *names(directory)}

@@ -3,12 +3,13 @@
 Streams line by line; memory does not grow with the log. The first fault ends the pass.
 """
 
+import contextlib
 import gc
 import hashlib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import msgspec
 
@@ -22,7 +23,8 @@ from ringfence.model.errors import LedgerError
 CHAIN, TREE, STRICT = "chain", "tree", "strict"
 MEMBERS = frozenset({"body", "call", "kind", "mission", "parent", "personal", "prev", "seq", "time", "v"})
 REQUIRED = frozenset({"body", "kind", "prev", "seq", "time", "v"})
-_NOTED = tuple(b'"kind":"%s"' % kind.value.encode() for kind in (*envelope.BARE, EntryKind.ANCHORED))
+_KEYED = tuple(b'"kind":"%s"' % kind.value.encode() for kind in envelope.BARE)
+_ANCHORED = b'"kind":"%s"' % EntryKind.ANCHORED.value.encode()
 _RECEIPT = b'"receipt":'
 
 
@@ -110,8 +112,6 @@ def _header(walked: Walked, file: scan.SegmentFile, stream: BinaryIO, *, begun: 
         before = [bytes.fromhex(node) for node in header.nodes]
         walked.log, walked.first, walked.size, walked.prev = header.log, header.first, header.first, header.prev
         walked.before, walked.tree = Range(header.first, before), Range(header.first, before)
-        if (header.first == 0) != (header.prev == frame.NO_HASH):
-            raise Fault(Verdict.ALTERED, place, "the header does not begin a log")
     if header.first != file.first:
         raise Fault(Verdict.REORDERED, place, f"the file holds the segment of record {header.first}")
     if header.first > walked.size and header.log == walked.log:
@@ -158,6 +158,8 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
     for line in lines:
         link = b',"prev":"%s","seq":%d,"time":' % (prev.encode(), seq)
         if not line.endswith(link, 0, -suffix):
+            if strict:  # a fault of the records before comes first
+                _strict_all(lines[: seq - walked.size], walked, path)
             raise diagnose.explain(task.directory, place=path, line=line, expected=seq)
         if not line.endswith(b',"v":1}\n') or not line[-suffix:-8].isdigit():
             raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "its time or its version is none")
@@ -168,23 +170,25 @@ def _group(walked: Walked, task: Task, path: str, lines: list[bytes]) -> None:
             add(leaf.digest())
             if seq in wanted:
                 walked.roots[seq] = walked.tree.root()
-        if line.endswith(_NOTED, 0, -suffix - len(link)) and _RECEIPT not in line:
+        if line.endswith(_KEYED, 0, -suffix - len(link)):
             walked.noted.append((seq - 1, _keyed(line, path, seq - 1)))
+        elif line.endswith(_ANCHORED, 0, -suffix - len(link)) and _RECEIPT not in line:
+            with contextlib.suppress(LedgerError):  # one that cannot be read is a matter of the strict check
+                walked.noted.append((seq - 1, scan.value_of(line, path)))
     if strict:
-        for start in range(0, len(lines), _CHUNK):
-            _strict(lines[start : start + _CHUNK], walked, path, walked.size + start)
+        _strict_all(lines, walked, path)
     walked.size, walked.prev = seq, prev
 
 
 def _keyed(line: bytes, path: str, seq: int) -> dict[str, Json]:
-    """A record about keys or retention; its body is an object, or it is not what was written."""
-    try:
-        value = scan.value_of(line, path)
-    except LedgerError as error:
-        raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record is not JSON") from error
-    if not isinstance(value.get("body"), dict):
-        raise Fault(Verdict.ALTERED, f"{path}, record {seq}", "the record has no body")
-    return value
+    """A record about keys or retention. It must be canonical at any depth: a reader may take others in another way."""
+    (value,) = _canonical([(seq, line)], path)
+    return cast("dict[str, Json]", value)
+
+
+def _strict_all(lines: list[bytes], walked: Walked, path: str) -> None:
+    for start in range(0, len(lines), _CHUNK):
+        _strict(lines[start : start + _CHUNK], walked, path, walked.size + start)
 
 
 def _strict(lines: list[bytes], walked: Walked, path: str, first: int) -> None:

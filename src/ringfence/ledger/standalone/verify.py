@@ -55,7 +55,7 @@ class Wrong(Exception):
 
 
 class Head(NamedTuple):
-    """One checkpoint: log, records, root, the signed text, signatures (name, key id, value), the file."""
+    """One checkpoint: log (empty where its first line names none), records, root, the signed text, signatures (name, key id, value), the file."""
 
     log: str
     size: int
@@ -197,7 +197,8 @@ def read_checkpoint(path: str, stream: BinaryIO) -> Head:
             raise ValueError(path)
     except (ValueError, binascii.Error):
         raise Wrong("ALTERED", path, "it is not a signed checkpoint") from None
-    return Head(origin.removeprefix("ringfence/"), int(size), digest, (text + "\n").encode(), signatures, path)
+    log = origin.removeprefix("ringfence/")
+    return Head(log if origin != log else "", int(size), digest, (text + "\n").encode(), signatures, path)
 
 
 def signed_by(head: Head, log: str, epoch: Epoch) -> bool:
@@ -392,10 +393,9 @@ class Log:
             if strict and not canonical(line):
                 raise Wrong("ALTERED", f"record {size}", "the record is not in canonical form")
             if line.endswith(KEYED, 0, -END - len(link)):
-                found = fields(line)
-                if not isinstance(found.get("body"), dict):
-                    raise Wrong("ALTERED", f"record {size}", "the record has no body that can be read")
-                self.keyed.append((size, found))
+                if not canonical(line):
+                    raise Wrong("ALTERED", f"record {size}", "the record tells of keys and is not in canonical form")
+                self.keyed.append((size, fields(line)))
             size += 1
             if size in wanted:
                 self.roots[size] = root_of(nodes)
@@ -450,7 +450,7 @@ class Log:
         same: set[str] = set()
         for line in self.every_line():
             if line[:1] == b"{":
-                if line.endswith(mark, 0, -END) and len(same) < LATER:
+                if line.endswith(mark, 0, -END) and ending_of(line) and len(same) < LATER:
                     same.add(record_hash(line))
                 before = record_hash(line) if place == number - 1 else before
                 place += 1
@@ -612,7 +612,8 @@ def rotated(log: Log, old: Epoch, number: int, body: dict[str, Any]) -> Epoch:
     epoch, public = old.number + 1, unhex(body["public"], 32)
     text = f"ringfence key rotation\n{log.name}\n{epoch}\n{number}\n{old.public.hex()}\n{public.hex()}\n".encode()
     good = signed(old.public, text, unhex(body["by_old"], 64)) and signed(public, text, unhex(body["by_new"], 64))
-    if body["epoch"] != epoch or type(body["epoch"]) is not int or not good:
+    same = body["previous"] == old.public.hex() and type(body["epoch"]) is int and body["epoch"] == epoch
+    if not good or not same:
         raise Wrong("KEY_EPOCH", f"record {number}", "the change of keys is not signed by both keys")
     return Epoch(epoch, number, public)
 
