@@ -3,6 +3,8 @@
 import base64
 import html
 import json
+import shlex
+import unicodedata
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -102,7 +104,23 @@ def spellings(value: str) -> dict[str, str]:
         "JSON": json.dumps(value),
         "JSON in JSON": json.dumps(json.dumps(value)),
         "JSON in JSON as it is": json.dumps(json.dumps(value, ensure_ascii=False), ensure_ascii=False),
+        "JSON with escaped slashes": json.dumps(value).replace("/", "\\/"),
+        "ESCAPED characters": "".join(f"\\u{ord(char):04X}" for char in value),
         "HTML": html.escape(value),
+        "HTML as scripts write it": html.escape(value).replace("&#x27;", "&#39;"),
+        "HTML by number": "".join(f"&#{ord(char)};" for char in value),
+        "HTML by hexadecimal number": "".join(f"&#x{ord(char):x};" for char in value),
+        "an array of bytes": ", ".join(f"0x{byte:02x}" for byte in raw),
+        "as xxd groups": " ".join(raw.hex()[at : at + 4] for at in range(0, len(raw.hex()), 4)),
+        "as xxd groups behind a byte": ("20" + raw.hex()[:2] + " " + raw[1:].hex(" ", -2)),
+        "hexadecimal of UTF-16, big end first": value.encode("utf-16-be").hex(),
+        "base64 of UTF-16, big end first": base64.b64encode(value.encode("utf-16-be")).decode(),
+        "by shlex": shlex.quote(value),
+        "in a shell's $''": "$'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'",
+        "Python": repr(value),
+        "CSV": value.replace('"', '""'),
+        "SQL": value.replace("'", "''"),
+        "decomposed": unicodedata.normalize("NFD", value),
         "for a shell": "".join(char if char.isalnum() or char == "_" else f"\\{char}" for char in value),
         "in quotes for a shell": "'" + value.replace("'", "'\\''") + "'",
         "bytes": repr(raw),
