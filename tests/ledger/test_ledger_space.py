@@ -1,14 +1,18 @@
 """A disk that fills up: a warning first, then no new missions, then no new calls, and what happened is still told."""
 
 import argparse
+import contextlib
 import errno
 import os
+import sqlite3
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ringfence.cli import ledger as cli
-from ringfence.ledger import admin, segment
+from ringfence.ledger import admin, checkpoint, keys, note, segment, start
+from ringfence.ledger.index import Index
 from ringfence.ledger.request import Prepared, Rank, Request, rank_of, ration
 from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
@@ -63,6 +67,41 @@ def test_a_disk_that_fills_up_is_told_before_it_is_full(make_ledger, monkeypatch
         arguments = argparse.Namespace(verb="lag", json=False, ledger=ledger.directory)
         cli.run(arguments, None)
         assert ("warning: the disk of the ledger is" in capsys.readouterr().out) is warned
+
+
+@pytest.mark.parametrize(("error", "closes"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)])
+def test_on_a_full_disk_the_ledger_opens_takes_what_happened_and_closes(
+    make_ledger, make_entry, monkeypatch, error, closes
+):
+    def fails(*_):
+        raise OSError(error, os.strerror(error))
+
+    with make_ledger() as ledger:
+        ledger.append([make_entry(0)])
+    before = ledger.head.size
+    with monkeypatch.context() as full:
+        for module in (checkpoint, keys, start):
+            full.setattr(module, "replace", fails)
+        with contextlib.ExitStack() as stack:
+            if not closes:
+                stack.enter_context(pytest.raises(LedgerError, match="could not be written"))
+            with make_ledger() as ledger:
+                ledger.append([make_entry(0, EntryKind.RESULT, body={"exit": 0})])
+    with make_ledger() as ledger:
+        assert ledger.head.size > before
+    assert note.parse(Path(ledger.directory, "checkpoint").read_bytes()).size == ledger.head.size
+
+
+def test_what_to_do_about_a_full_disk_is_to_free_space(make_ledger, monkeypatch):
+    assert "free space" in start.unwritable(OSError(errno.EDQUOT, "quota"), "/x").remedy
+    assert "permissions" in start.unwritable(OSError(errno.EROFS, "read only"), "/x").remedy
+    with make_ledger() as ledger, Index(ledger.directory) as index:
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        monkeypatch.setattr(index, "_size", lambda: (_ for _ in ()).throw(full))
+        with pytest.raises(LedgerError) as told:
+            index.catch_up()
+        assert "free space" in told.value.remedy
 
 
 def test_a_file_system_that_cannot_be_asked_is_an_error(make_ledger, monkeypatch):

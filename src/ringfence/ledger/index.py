@@ -234,6 +234,7 @@ class Index:
         try:
             database.execute("PRAGMA synchronous = OFF")  # what a crash spoils is rebuilt
             database.execute("PRAGMA temp_store = MEMORY")
+            database.execute("PRAGMA secure_delete = ON")  # the words of what was purged go from the file, too
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version == VERSION and _schema(database) != _own_schema():
                 raise sqlite3.DatabaseError("another schema")
@@ -293,9 +294,13 @@ class Index:
         self._database.executemany("INSERT INTO words(rowid, text) VALUES (?, ?)", words)
 
     def _unusable(self, error: sqlite3.Error) -> LedgerError:
-        return LedgerError(
-            "index-unusable", f"SQLite: {error}", where=self._path, remedy="ringfence ledger rebuild-index"
+        full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+        remedy = (
+            "free space on the disk; until then `ringfence ledger show` does without"
+            if full
+            else "ringfence ledger rebuild-index"
         )
+        return LedgerError("index-unusable", f"SQLite: {error}", where=self._path, remedy=remedy)
 
 
 def _locked(fd: int) -> bool:

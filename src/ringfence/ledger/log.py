@@ -6,7 +6,6 @@ write nothing is appended until the ledger is opened, and thereby checked, again
 """
 
 import contextlib
-import errno
 import os
 import threading
 import time
@@ -233,7 +232,8 @@ class Ledger:
     def close(self) -> None:
         """Write a last checkpoint, let go of files and lock. Safe to call twice.
 
-        Raises LedgerError where the checkpoint could not be written; files and lock are let go of all the same.
+        Raises LedgerError where the checkpoint could not be written; files and lock are let go of all the same. For want of room
+        alone it does not: what was appended is durable, and the next opening signs for it.
         """
         with self._closing:
             if self._lock < 0:
@@ -244,7 +244,8 @@ class Ledger:
                 with self._sequencer.alone():
                     self._checkpointer.stop()
             except OSError as error:
-                raise unwritable(error, f"{self.directory}/checkpoint") from error
+                if not start.is_full(error):
+                    raise unwritable(error, f"{self.directory}/checkpoint") from error
             finally:
                 self._sequencer.stop()
                 self._segment.close()
@@ -344,7 +345,7 @@ class Ledger:
             while self._segment.room < need + reserve:
                 self._segment.extend()
         except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            if not start.is_full(error):
                 raise
             return False
         return True

@@ -1,5 +1,6 @@
 """Opening a ledger: the lock, a new log's first record, the comparison with remembered heads, the repair of a torn tail."""
 
+import errno
 import fcntl
 import json
 import os
@@ -58,12 +59,18 @@ def now() -> Micros:
 def unwritable(error: BaseException, where: str) -> LedgerError:
     """The fault of a write that failed."""
     detail = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
+    what = "free space on the disk" if is_full(error) else "repair the disk or its permissions"
     return LedgerError(
         "ledger-unwritable",
         f"the ledger could not be written: {detail}; nothing was run",
         where=where,
-        remedy="repair the disk or its permissions, then start again: the ledger checks itself when it is opened",
+        remedy=f"{what}, then start again: the ledger checks itself when it is opened",
     )
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a write failed for want of room."""
+    return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 def acquire(directory: str) -> int:
@@ -213,8 +220,10 @@ def _first(log: str, public: bytes, now: Micros) -> bytes:
 
 
 def _continue(directory: str, files: Sequence[scan.SegmentFile], state: State, window: int) -> Begun:
-    epochs = Epochs.load(directory).with_rotations(state.rotations)
-    epochs.store(directory)
+    stored = Epochs.load(directory)
+    epochs = stored.with_rotations(state.rotations)
+    if epochs != stored:  # a full disk has no room for the same list again
+        epochs.store(directory)
     for epoch in range(1, epochs.present):
         keys.destroy_key(directory, epoch)  # a crash may have come between a rotation and the end of the old key
     segment = Segment.resume(files[-1].path, offset=state.end, window=window)
