@@ -90,6 +90,24 @@ def test_what_the_read_me_tells_to_type_runs_nothing_but_the_verifier(filled, tm
     assert done.stdout.startswith("OK records 0 to"), done.stdout
 
 
+def test_the_signature_of_a_head_is_checked_with_openssl_as_the_documentation_says(filled, tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
+    block = next(block for block in page.split("```") if "openssl pkeyutl" in block)
+    export.bundle(filled.directory, str(tmp_path / "DIR"))
+    (tmp_path / "HEAD").write_bytes((tmp_path / "DIR" / "checkpoint").read_bytes())
+
+    def run() -> str:
+        done = subprocess.run(
+            ["sh", "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.stdout + done.stderr
+
+    assert "Signature Verified Successfully" in run()
+    text = (tmp_path / "HEAD").read_text()
+    (tmp_path / "HEAD").write_text(text.replace("\n", "0\n", 2).replace("0\n", "\n", 1))
+    assert "Signature Verification Failure" in run()
+
+
 def test_a_bundle_verifies_itself_elsewhere_and_finds_a_changed_byte(filled, tmp_path):
     head = filled.checkpoint()
     out = tmp_path / "elsewhere" / "bundle"
