@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -298,6 +299,21 @@ def test_a_bundle_of_one_mission_is_refused_and_one_without_its_anchor_is_made(s
     capsys.readouterr()
     assert ringfence(state, "export", "--out", str(tmp_path / "all")) == 0
     assert "without the head of copy:" in capsys.readouterr().err
+
+
+def test_a_hold_answers_how_much_it_covers(state, capsys):
+    for mission, covered in (("m-1", 5), ("m-l", 0)):
+        assert ringfence(state, "hold", "place", "--mission", mission, "--because", "case 17", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["records"] == covered
+
+
+def test_every_option_of_every_verb_says_what_it_is_for(capsys):
+    for verb in ("show", "verify", "export", "proof", "anchor", "archive", "hold", "erase", "retention"):
+        with pytest.raises(SystemExit):
+            main(["ledger", verb, "--help"])
+        told = re.sub(r"\n {10,}", "  ", capsys.readouterr().out)
+        for line in told.splitlines():
+            assert not re.match(r" +--", line) or re.match(r" +--\S+( \S+)?  +\S", line), (verb, line)
 
 
 @pytest.mark.parametrize("depth", ["chain", "strict"])

@@ -44,7 +44,12 @@ def _configure_reading(
         verbs.add_parser("verify", parents=[common], help="check that nothing was changed, and what proves it")
     )
     export = verbs.add_parser("export", parents=[common], help="take evidence elsewhere")
-    export.add_argument("--format", choices=("bundle", "ocsf", "cef", "csv", "in-toto"), default="bundle")
+    export.add_argument(
+        "--format",
+        choices=("bundle", "ocsf", "cef", "csv", "in-toto"),
+        default="bundle",
+        help="bundle (the default) is the evidence, with its verifier; the others are views of it",
+    )
     export.add_argument("--out", metavar="PATH", help="a new folder for a bundle; else a file, or standard output")
     export.add_argument("--mission", help="only this mission's entries")
     proof = verbs.add_parser("proof", parents=[common], help="inclusion or consistency proof")
@@ -64,7 +69,13 @@ def _configure_appending(
     anchor.add_argument(
         "--add", action="append", default=[], metavar="ANCHOR", help="copy:DIR, git:LOCATION#REF, rfc3161:URL#ROOTS"
     )
-    anchor.add_argument("--remove", action="append", default=[], metavar="ANCHOR")
+    anchor.add_argument(
+        "--remove",
+        action="append",
+        default=[],
+        metavar="ANCHOR",
+        help="no more this one; it is not asked, and that is recorded",
+    )
     for name, text in (
         ("archive", "compress what is older than the operational class"),
         ("purge", "remove what is older than the compliance class"),
@@ -72,15 +83,19 @@ def _configure_appending(
         verb = verbs.add_parser(name, parents=[common], help=text)
         verb.add_argument("--dry-run", action="store_true", help="only say what would go")
     hold = verbs.add_parser("hold", parents=[common], help="legal holds: nothing they cover is purged or erased")
-    hold.add_argument("action", choices=("place", "list", "lift"))
+    hold.add_argument("action", choices=("place", "list", "lift"), help="lifting needs two people")
     hold.add_argument("--id", help="the hold to lift")
-    for name in ("--mission", "--subject", "--because"):
-        hold.add_argument(name)
-    for name in ("--since", "--until"):
-        hold.add_argument(name, type=ledger_show.instant, metavar="TIME")
+    hold.add_argument("--mission", metavar="ID", help="every record of this mission")
+    hold.add_argument("--subject", metavar="NAME", help="every record with personal data of this subject")
+    hold.add_argument(
+        "--since", type=ledger_show.instant, metavar="TIME", help="every record from then on, with --until"
+    )
+    hold.add_argument("--until", type=ledger_show.instant, metavar="TIME", help="every record up to then")
+    hold.add_argument("--because", metavar="TEXT", help="the reason, as the case's number")
     erase = verbs.add_parser("erase", parents=[common], help="destroy personal data, and record that")
-    for name in ("--mission", "--subject", "--ground"):
-        erase.add_argument(name)
+    erase.add_argument("--mission", metavar="ID", help="what this mission's records keep apart")
+    erase.add_argument("--subject", metavar="NAME", help="what is kept apart of this subject")
+    erase.add_argument("--ground", metavar="TEXT", help="the legal ground, as 'GDPR 17(1)(b)'")
     verbs.add_parser("rotate-key", parents=[common], help="change the signing key, destroy the old one")
     retention = verbs.add_parser("retention", parents=[common], help="days of the two classes, and who says so")
     retention.add_argument(

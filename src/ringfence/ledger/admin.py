@@ -135,6 +135,8 @@ def rotate_key(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
 def hold(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
     """``action`` place (with ``mission``, ``subject`` or ``since`` and ``until``, and ``because``), list, or lift.
 
+    Placing answers how many records it covers now: none may be a name that was misspelled.
+
     Lifting needs two people whom we can tell apart, so it is refused until log-ins exist.
     """
     action = str(arguments.get("action", "list"))
@@ -183,7 +185,8 @@ def _place_hold(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
         "by": who(by),
     }
     record_step(ledger, EntryKind.HOLD, body)
-    return {"id": body["id"]}
+    (placed,) = (hold for hold in holds.active(ledger.directory) if hold.id == body["id"])
+    return {"id": body["id"], "records": sum(placed.covers(record.value) for record in ledger.read())}
 
 
 def erase(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:

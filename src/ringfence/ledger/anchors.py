@@ -25,14 +25,12 @@ _LOG = re.compile(r"[0-9a-f]{32}")
 _ANCHORED, _CONFIGURE = b'"kind":"%s"' % EntryKind.ANCHORED.value.encode(), b'"action":"configure"'
 
 
-def unreadable(name: str, why: str) -> LedgerError:
+_BACK = "bring it back, or take it away with `ringfence ledger anchor --remove NAME` (which is recorded)"
+
+
+def unreadable(name: str, why: str, remedy: str = _BACK) -> LedgerError:
     """The fault of an anchor that cannot be asked."""
-    return LedgerError(
-        "anchor-unreadable",
-        f"the anchor cannot be read: {why}",
-        where=name,
-        remedy="bring it back, or take it away with `ringfence ledger anchor --remove NAME` (which is visible as NO_ANCHOR)",
-    )
+    return LedgerError("anchor-unreadable", f"the anchor cannot be read: {why}", where=name, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +82,14 @@ class FileAnchor:
 
     def heads(self) -> Mapping[str, note.Checkpoint]:
         """The checkpoint in the file. Raises LedgerError ``anchor-unreadable``."""
+        remedy = "name a file with a checkpoint: three lines, an empty one, and who signed"
         try:
             with open(self.path, "rb") as stream:
                 head = note.parse(stream.read(note.LONGEST + 1))
         except OSError as error:
-            raise unreadable(self.name, os.strerror(error.errno or 0)) from error
+            raise unreadable(self.name, os.strerror(error.errno or 0), remedy) from error
         if head is None:
-            raise unreadable(self.name, "it is not a checkpoint")
+            raise unreadable(self.name, "it is not a checkpoint", remedy)
         log = note.log_of(head.origin)
         return {log if log is not None else ascii(head.origin): head}
 
