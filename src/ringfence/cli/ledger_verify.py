@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ringfence.ledger.verdict import Verification
 
 CLEAN, ALTERED, NOT_PROVEN = 0, 12, 14
-_EVIDENCE = (
-    "keep the folder and what its anchors hold as evidence, and take the head from an anchor yourself; to go on, move "
-    "the folder away: the next command begins a new ledger, which needs an anchor of its own"
-)
 _REMEDIES = {
     "TORN": "a crash cut a write short that nobody was told of: any command that opens the ledger cuts it off, and records that",
     "POLICY_MISMATCH": "look at the record with `ringfence ledger show --json`, and at who held the key when it was written",
@@ -100,11 +96,13 @@ def _verify(args: argparse.Namespace, paths: Paths, directory: str, *, scratch: 
 
 def _remedy(found: "Verification", args: argparse.Namespace, directory: str) -> str:
     """What to do next; empty where the verdict is OK."""
+    from ringfence.ledger.files import EVIDENCE
+
     word = found.verdict.value
     if word == "OK":
         return ""
     if word != "NO_ANCHOR":
-        return _REMEDIES.get(word, _EVIDENCE)
+        return _REMEDIES.get(word, EVIDENCE)
     if args.depth == "chain":
         return "leave --depth away"
     if found.anchors:

@@ -187,7 +187,12 @@ def names(directory: str) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise LedgerError("bad-anchor", "the list of anchors cannot be read", where=path) from error
+        raise LedgerError(
+            "bad-anchor",
+            "the list of anchors cannot be read",
+            where=path,
+            remedy="write it anew as the log tells it: `ringfence ledger show --kind ledger.anchored --text configure --json`",
+        ) from error
 
 
 def told(directory: str) -> list[str]:

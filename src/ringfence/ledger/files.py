@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 MAX_SEGMENT = 256 << 20
 """Bytes of a segment file, unpacked: far beyond what a writer makes, so that nothing endless is read."""
 _BLOCK = 256 * 1024
+EVIDENCE = (
+    "look with `ringfence ledger verify`, take the head from an anchor yourself; to go on, move the folder away as evidence: "
+    "the next command begins a new ledger, which needs an anchor of its own"
+)
+"""What to do where the ledger is not what was written."""
 
 
 def foreign(path: str, what: str) -> LedgerError:
@@ -23,7 +28,7 @@ def foreign(path: str, what: str) -> LedgerError:
         "ledger-altered",
         f"ALTERED: {what}",
         where=path,
-        remedy="keep the folder as evidence, run `ringfence ledger verify`, and start a new ledger beside it",
+        remedy=EVIDENCE,
     )
 
 

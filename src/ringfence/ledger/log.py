@@ -260,7 +260,11 @@ class Ledger:
 
     def _prepare(self, entry: Entry) -> Prepared:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
-            raise LedgerError("entry-not-canonical", "an entry's time must be microseconds since 1970, in 2001 to 2255")
+            raise LedgerError(
+                "entry-not-canonical",
+                "an entry's time must be microseconds since 1970, in 2001 to 2255",
+                remedy="set the clock of this machine",
+            )
         body, apart = contents_apart(entry.body) if entry.kind is _INTENT else (entry.body, {})
         secrets = self._secrets or self._default_secrets()
         encoded = canonical.encode(body if body.__class__ is dict else dict(body))

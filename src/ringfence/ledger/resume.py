@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringfence.ledger import frame, scan
+from ringfence.ledger.files import EVIDENCE
 from ringfence.ledger.tree import Range, leaf_hash
 from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
@@ -39,7 +40,7 @@ def altered(what: str, where: str, verdict: str = "ALTERED") -> LedgerError:
         "ledger-altered",
         f"{verdict}: {what}",
         where=where,
-        remedy="keep the folder as evidence, run `ringfence ledger verify`, and start a new ledger beside it",
+        remedy=EVIDENCE,
     )
 
 
