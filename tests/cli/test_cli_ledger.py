@@ -301,6 +301,22 @@ def test_a_bundle_of_one_mission_is_refused_and_one_without_its_anchor_is_made(s
     assert "without the head of copy:" in capsys.readouterr().err
 
 
+def test_how_far_anchors_are_behind_is_shown_by_the_doctor_too(state, tmp_path, capsys):
+    def standing() -> list[str]:
+        assert main(["--test-root", str(state), "doctor", "--json"]) in {0, 13}
+        return json.loads(capsys.readouterr().out)["ledger"]
+
+    assert "could be cut off unseen" in standing()[0]
+    (tmp_path / "anchor").mkdir()
+    assert ringfence(state, "anchor", "--add", f"copy:{tmp_path}/anchor") == 0
+    capsys.readouterr()
+    assert "covers everything" in standing()[0]
+    (state / "state" / "ledger" / "anchors.json").write_text("{")
+    assert standing()[0].startswith("bad-anchor")
+    shutil.rmtree(state / "state" / "ledger")
+    assert "none yet" in standing()[0]
+
+
 def test_a_hold_answers_how_much_it_covers(state, capsys):
     for mission, covered in (("m-1", 5), ("m-l", 0)):
         assert ringfence(state, "hold", "place", "--mission", mission, "--because", "case 17", "--json") == 0

@@ -238,9 +238,7 @@ def test_on_a_full_disk_results_still_fit_and_intents_do_not(make_ledger, make_e
         ledger.append([make_entry(99)])
 
 
-def test_a_disk_that_is_full_at_the_end_leaves_nothing_half_made(
-    make_ledger, make_entry, monkeypatch
-):
+def test_a_disk_that_is_full_at_the_end_leaves_nothing_half_made(make_ledger, make_entry, monkeypatch):
     ledger = make_ledger()
     ledger.append([make_entry(0)])
     monkeypatch.setattr(segment, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))

@@ -1,4 +1,4 @@
-"""``ringfence doctor``: what this host can enforce, control by control, what is missing and how to get it."""
+"""``ringfence doctor``: what this host can enforce, control by control, what is missing and how to get it; how the ledger stands."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ import shutil
 import sys
 
 from ringfence import __version__
+from ringfence.cli import ledger_show
 from ringfence.cli.text import escape
 from ringfence.model.box import ControlState, Level
 from ringfence.model.errors import PolicyError, RingfenceError
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         "state": paths.state,
         "socket": paths.socket,
         "supervisor": _supervisor(paths),
+        "ledger": ledger_show.standing(paths.ledger),
         "problems": [str(inside)] if inside else [],
     }
     if args.json:
@@ -87,7 +89,7 @@ def _print(data: dict[str, object]) -> None:
     assert isinstance(programs, dict)
     for name, place in programs.items():
         print(f"  {name:22} {place or 'missing':24} {HELPERS[name]}")
-    for title in ("remedies", "problems"):
+    for title in ("ledger", "remedies", "problems"):
         lines = data[title]
         assert isinstance(lines, list)
         if lines:

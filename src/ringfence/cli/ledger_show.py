@@ -233,6 +233,23 @@ def _print_lag(directory: str) -> None:
         print(f"-- {text}", file=sys.stderr)
 
 
+def standing(directory: str) -> list[str]:
+    """How the ledger stands, for a person: how far each anchor is behind, and whether its disk fills up."""
+    from ringfence.ledger import anchors
+    from ringfence.ledger.space import space_of
+
+    try:
+        if not scan.segments(directory):
+            return ["there is none yet; the next command makes it"]
+        rows = anchors.lag(directory, size=size_of(directory), now=Micros(time.time_ns() // 1000))
+        warning = space_of(directory).warning
+        return [*lag_lines(rows), *([f"warning: {warning}"] if warning else [])]
+    except LedgerError as error:
+        return [escape(f"{error.code}: {error.what} ({error.where})")]
+    except OSError as error:
+        return [escape(f"it cannot be read: {error.strerror} ({error.filename})")]
+
+
 def lag_lines(rows: Iterable[AnchorStatus]) -> list[str]:
     """How far each anchor is behind, for a person."""
     found = [
