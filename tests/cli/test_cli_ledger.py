@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -315,6 +316,20 @@ def test_how_far_anchors_are_behind_is_shown_by_the_doctor_too(state, tmp_path, 
     assert standing()[0].startswith("bad-anchor")
     shutil.rmtree(state / "state" / "ledger")
     assert "none yet" in standing()[0]
+
+
+def test_a_time_that_is_shown_is_taken_back_wherever_one_is(state, capsys, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert ringfence(state, "show", "--tier", "deny") == 0
+        shown = capsys.readouterr().out[9:33]
+        assert shown.endswith("Z")
+        assert ringfence(state, "show", "--tier", "deny", "--json", "--since", shown) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_hold_answers_how_much_it_covers(state, capsys):

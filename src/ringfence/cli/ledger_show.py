@@ -39,8 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent", metavar="NAME", help="of missions of this agent")
     parser.add_argument("--text", help="words that must all be there")
     parser.add_argument("--violations", action="store_true", help="only entries that saw a violation")
-    parser.add_argument("--since", type=instant, metavar="TIME", help="2026-01-31, 2026-01-31T12:00, 90m, 24h, 7d")
-    parser.add_argument("--until", type=instant, metavar="TIME", help="before that time")
+    parser.add_argument(
+        "--since",
+        type=instant,
+        metavar="TIME",
+        help="2026-01-31, 2026-01-31T12:00 (your own time; a Z behind it: UTC, as is shown), 90m, 24h, 7d",
+    )
+    parser.add_argument("--until", type=instant, metavar="TIME", help="up to that time")
     parser.add_argument("--limit", type=count, default=50, metavar="N", help="at most so many entries (50)")
     parser.add_argument("--before", type=count, metavar="N", help="entries before number N: the next page")
     parser.add_argument("--follow", action="store_true", help="go on with new entries until interrupted")
@@ -170,7 +175,7 @@ def _escaped_json(text: str) -> str:
 def line(record: Mapping[str, Json]) -> str:
     """One entry for a person."""
     moment = dt.datetime.fromtimestamp(int(str(record["time"])) / 1e6, dt.UTC)
-    stamp = moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    stamp = moment.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"  # as --since takes it
     body = record.get("body")
     fields = body if isinstance(body, dict) else {}
     parts = [
