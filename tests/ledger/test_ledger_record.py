@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringfence.cli import ledger_show
 from ringfence.ledger import canonical, record
+from ringfence.ledger.described import describe, request_text
 from ringfence.model.box import Control, ControlState, Execution, Level, Observation
 from ringfence.model.call import Context, FileAction, ToolCall
 from ringfence.model.decision import Decision, Place, Reason
@@ -59,6 +61,46 @@ def test_any_call_and_its_facts_survive_the_record(call):
     stored = {"call": "", "body": body}
     assert record.call_from_record(stored) == call
     assert record.facts_from_record(stored) == FACTS
+
+
+MARK = "hmac:1:" + "0" * 32
+
+
+@pytest.mark.parametrize(
+    "call", [ToolCall.shell(f"git diff # {MARK}", cwd="/r"), ToolCall.argv(["x", MARK], cwd=f"/{MARK}")]
+)
+def test_what_looks_like_a_replaced_secret_and_was_typed_is_told_from_one(call):
+    body = record.intent_body(call, FACTS, DECISION)
+    assert MARK not in canonical.encode(body).decode()
+    assert record.call_from_record({"body": body, "call": ""}) == call
+    assert MARK in request_text(body)
+
+
+def test_a_long_text_that_is_no_unicode_is_read_back_from_where_it_was_moved(make_ledger, make_entry):
+    call = ToolCall.shell("echo \udcff" + "x" * 70_000, cwd="/r")
+    body = record.intent_body(call, FACTS, DECISION)
+    with make_ledger() as ledger:
+        ledger.append([make_entry(body=body, call="")])
+        stored = list(ledger.read())[-1].value
+        kept = stored["personal"]
+        again = record.call_from_record({**stored, "call": ""}, lambda name: ledger.keeper.load(kept[name]))
+    assert again == call
+
+
+def test_what_is_no_unicode_is_read_and_found_all_the_same():
+    call = ToolCall.argv(["/usr/bin/cu\udcffrl", "secrets.example.org\udcff"], cwd="/r")
+    stored = {"body": record.intent_body(call, FACTS, DECISION), "time": 1, "kind": "tool.intent", "seq": 7}
+    assert request_text(stored["body"]) == "/usr/bin/cu\\xffrl secrets.example.org\\xff"
+    found = describe(stored)
+    assert ("program", "cu\\xffrl") in found.terms
+    assert "secrets.example.org" in found.text
+    line = ledger_show.line({**stored, "time": 1_800_000_000_000_000})
+    assert "secrets.example.org" in line
+    far = ledger_show.line(
+        {**stored, "time": 10**15, "body": {"decision": {}, "request": {"line": "a" * 900 + "; rm x"}}}
+    )
+    assert "; rm x" in far
+    assert len(far) < 300
 
 
 def test_a_part_that_was_moved_aside_is_loaded_or_named():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.cli.text import escape
 from ringfence.ledger import scan
+from ringfence.ledger.described import is_violation, part, request_text, rules_of
 from ringfence.ledger.verdict import AnchorStatus
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import LedgerError
@@ -191,35 +192,29 @@ def line(record: Mapping[str, Json]) -> str:
 def _says(fields: Mapping[str, Json]) -> str:
     decision = fields.get("decision")
     if isinstance(decision, dict):
-        reasons = decision.get("reasons")
-        rules = (
-            [str(r["rule"]) for r in reasons if isinstance(r, dict) and "rule" in r]
-            if isinstance(reasons, list)
-            else []
-        )
-        return f"{str(decision.get('tier')).upper():<5} {_request(fields.get('request'))}  [{', '.join(dict.fromkeys(rules))}]"
+        rules = ", ".join(dict.fromkeys(rules_of(fields)))
+        return f"{str(decision.get('tier')).upper():<5} {_request(fields)}  [{rules}]"
     if "fault" in fields:
         return f"fault {fields['fault']}"
     if "exit" in fields or "signal" in fields or "controls" in fields:
         ended = f", ended by the fence: {fields['ended_by']}" if fields.get("ended_by") else ""
         how = f"signal {fields['signal']}" if fields.get("signal") is not None else f"exit {fields.get('exit')}"
         took = fields.get("duration", 0)
-        return f"{how}{ended}, {took / 1e6:.3f} s" if isinstance(took, int) else f"{how}{ended}"
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True)[:200]
+        seen = ", violation" if is_violation(fields) else ""
+        return f"{how}{ended}, {took / 1e6:.3f} s{seen}" if isinstance(took, int) else f"{how}{ended}{seen}"
+    return _shortened(json.dumps(fields, ensure_ascii=False, sort_keys=True), 200)
 
 
-def _request(request: Json) -> str:
-    if not isinstance(request, dict):
-        return "?"
-    for name in ("line", "argv", "path", "host", "tool"):
-        value = request.get(name)
-        if isinstance(value, list):
-            return " ".join(str(word) for word in value)[:160]
-        if value is not None:
-            action = f"{request['action']} " if "action" in request else ""
-            port = f":{request.get('port')}" if name == "host" else ""
-            return f"{action}{value}{port}"[:160]
-    return "?"
+def _request(fields: Mapping[str, Json]) -> str:
+    request = part(fields, "request")
+    action = f"{request['action']} " if "action" in request else ""
+    port = f":{request.get('port')}" if "host" in request else ""
+    return _shortened(f"{action}{request_text(fields) or '?'}{port}", 160)
+
+
+def _shortened(text: str, most: int) -> str:
+    """A long text with its end, which may be the part that matters."""
+    return text if len(text) <= most else f"{text[: most - 65]} ... {text[-60:]}"
 
 
 def size_of(directory: str) -> int:

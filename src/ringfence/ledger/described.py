@@ -56,13 +56,23 @@ def rules_of(fields: Fields) -> list[str]:
     return [*found, own] if isinstance(own, str) and own else found
 
 
+def readable(value: Json) -> Json:
+    """A text as a person reads it: bytes that are no Unicode by their numbers, and what was moved aside by its name."""
+    if isinstance(value, dict) and value.keys() == {"hex"}:
+        try:
+            return bytes.fromhex(str(value["hex"])).decode("utf-8", "backslashreplace")
+        except ValueError:
+            return value
+    return f"({value['kept']} is kept apart)" if isinstance(value, dict) and value.keys() == {"kept"} else value
+
+
 def request_text(fields: Fields) -> str:
     """What was asked for, as one text."""
     request = part(fields, "request")
     for name in ("line", "argv", "path", "host", "tool"):
-        value = request.get(name)
+        value = readable(request.get(name))
         if isinstance(value, list):
-            return " ".join(str(word) for word in value)
+            return " ".join(str(readable(word)) for word in value)
         if value is not None:
             return str(value) if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return ""
@@ -107,30 +117,27 @@ def _terms(fields: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     root = fields.get("root")
     if isinstance(root, str):
         for row in _gated(fields):
-            yield from (("path", above) for above in _folders(f"{root}/{row.get('path')}"))
+            yield from (("path", above) for above in _folders(f"{root}/{readable(row.get('path'))}"))
     programs = fields.get("programs")
     yield from (("program", str(name).rsplit("/", 1)[-1]) for name in (programs if isinstance(programs, list) else ()))
     facts = part(fields, "facts")
     for program in _rows(facts.get("programs")):
         yield "program", str(program.get("name"))
     for path in _rows(facts.get("paths")):
-        yield from (("path", above) for above in _folders(str(path.get("real", ""))))
+        yield from (("path", above) for above in _folders(str(readable(path.get("real", "")))))
 
 
 def _request_terms(request: Fields) -> Iterator[tuple[str, str]]:
-    argv = request.get("argv")
-    if isinstance(argv, list) and argv and isinstance(argv[0], str):
-        yield "program", argv[0].rsplit("/", 1)[-1]
-    if isinstance(request.get("line"), str):
-        words = str(request["line"]).split()
-        if words:
-            yield "program", words[0].rsplit("/", 1)[-1]
-    if isinstance(request.get("host"), str):
-        yield "host", str(request["host"]).lower()
-    if isinstance(request.get("tool"), str):
-        yield "tool", f"{request.get('server')}/{request['tool']}"
-    if request.get("kind") == "file" and isinstance(request.get("path"), str):
-        yield from (("path", above) for above in _folders(str(request["path"])))
+    argv, line, host, tool, path = (readable(request.get(name)) for name in ("argv", "line", "host", "tool", "path"))
+    words = [readable(argv[0])] if isinstance(argv, list) and argv else line.split() if isinstance(line, str) else []
+    if words and isinstance(words[0], str):
+        yield "program", words[0].rsplit("/", 1)[-1]
+    if isinstance(host, str):
+        yield "host", host.lower()
+    if isinstance(tool, str):
+        yield "tool", f"{request.get('server')}/{tool}"
+    if request.get("kind") == "file" and isinstance(path, str):
+        yield from (("path", above) for above in _folders(path))
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -148,7 +155,8 @@ def _texts(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for inner in value.values():
+        spelled = readable(value) if value.keys() == {"hex"} else value
+        for inner in spelled.values() if isinstance(spelled, dict) else [spelled]:
             yield from _texts(inner)
     elif isinstance(value, list):
         for inner in value:

@@ -7,6 +7,7 @@ store, for its length or because it is a content, as ``{"kept": name}``.
 import dataclasses
 import enum
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -34,6 +35,8 @@ Loader: TypeAlias = Callable[[str], str | None]
 """Gives a text from the side store by its name in the record, or None where it was erased."""
 KEPT_APART = (("request", "content"), ("request", "body"))
 """Contents: only a commitment of them enters a record, whatever their length."""
+SCRUBBED = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
+"""What stands in the place of a secret."""
 _REQUESTS: dict[str, type[Request]] = {word: cast("type[Request]", kind) for kind, word in KINDS.items()}
 
 
@@ -98,12 +101,15 @@ def telemetry_body(*, claimed: Mapping[str, Json], observed: Mapping[str, Json])
 
 
 def text(value: str) -> Json:
-    """A text as a record holds it: itself, or its bytes in hexadecimal where it is not valid Unicode."""
+    """A text as a record holds it: itself, or its bytes in hexadecimal where it is not valid Unicode.
+
+    Also where it has in it what stands for a secret: such a mark in a record is none that somebody typed.
+    """
     try:
-        value.encode()
+        raw = value.encode()
     except UnicodeEncodeError:
         return {"hex": value.encode("utf-8", "surrogateescape" if _escaped(value) else "surrogatepass").hex()}
-    return value
+    return {"hex": raw.hex()} if "hmac:" in value and SCRUBBED.search(value) else value
 
 
 def _escaped(value: str) -> bool:
@@ -244,7 +250,7 @@ def _text(value: Json, load: Loader | None, name: str) -> object:
         return value
     if value.keys() == {"hex"}:
         try:
-            return bytes.fromhex(str(value["hex"])).decode("utf-8", "surrogateescape")
+            return bytes.fromhex(str(_text(value["hex"], load, name))).decode("utf-8", "surrogateescape")
         except ValueError as error:
             raise Malformed(name) from error
     if value.keys() == {"kept"}:

@@ -4,16 +4,15 @@ Pure but for reading records.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 
 from ringfence.ledger import scan
+from ringfence.ledger.record import SCRUBBED
 from ringfence.ledger.verdict import Replay
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.tier import Tier
 
 _KINDS = tuple(b'"kind":"%s"' % kind.value.encode() for kind in (EntryKind.INTENT, EntryKind.MISSION, EntryKind.POLICY))
-_SCRUBBED = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
 _JUDGED = ("request", "cwd", "context", "facts")
 """Parts of an intent that deciding reads: where a secret was replaced in one of them, it may come out otherwise."""
 
@@ -76,7 +75,7 @@ def _is_pinned(pinned: Mapping[str, set[str]], value: Mapping[str, Json]) -> boo
 
 def _is_scrubbed(value: Mapping[str, Json]) -> bool:
     body = _body(value)
-    return any(_SCRUBBED.search(json.dumps(body.get(part))) is not None for part in _JUDGED)
+    return any(SCRUBBED.search(json.dumps(body.get(part))) is not None for part in _JUDGED)
 
 
 def _was_allowed(value: Mapping[str, Json]) -> bool:
