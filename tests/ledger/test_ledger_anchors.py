@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import admin, anchors, keys
+from ringfence.ledger import admin, anchor_git, anchors, keys
 from ringfence.ledger.verdict import Verdict
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import EntryKind
@@ -243,6 +243,18 @@ def test_hooks_and_configuration_of_a_person_do_not_run_in_an_anchoring(make_led
     )
     anchored(make_ledger, make_entry, f"git:{tmp_path}/a.git")
     assert not marker.exists()
+
+
+def test_a_repository_on_this_machine_that_belongs_to_somebody_else_is_an_anchor(
+    make_ledger, make_entry, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(anchor_git._NEUTRAL, "GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own way to test that
+    for name in ("plain.git", 'odd "name".git'):
+        subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / name)], check=True, timeout=30)
+        with make_ledger(f"ledger of {name}") as ledger:
+            ledger.append([make_entry(0, EntryKind.OBSERVED)])
+            admin.perform(ledger, "anchor", {"add": [f"git:{tmp_path}/{name.removesuffix('.git')}"]}, by=ME)
+        assert judge(ledger.directory) is Verdict.OK
 
 
 @pytest.mark.parametrize(

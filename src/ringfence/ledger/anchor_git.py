@@ -39,6 +39,7 @@ _SETTINGS = {
 }
 _CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 """Of our own repository, whatever lies there: in a folder that came from elsewhere it could name programs to run."""
+_TRUSTING = "trusting.gitconfig"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +111,27 @@ class GitAnchor:
         return tip
 
     def _keep_neutral(self) -> None:
-        path = f"{self._repository}/config"
-        try:
-            neutral = read_small(path) == _CONFIG
-        except OSError:
-            neutral = False
-        if not neutral:
-            replace(path, _CONFIG)
+        for name, text in (("config", _CONFIG), (_TRUSTING, self._trusting())):
+            path = f"{self._repository}/{name}"
+            try:
+                same = read_small(path) == text
+            except OSError:
+                same = False
+            if not same:
+                replace(path, text)
+
+    def _trusting(self) -> bytes:
+        """Settings by which git on the other end takes a repository on this machine that belongs to somebody else.
+
+        Such an owner is what makes it an anchor, and a person named it. Settings in the environment do not reach that end.
+        """
+        if not self.location.startswith("/"):
+            return b""
+        quoted = os.fsencode(self.location)
+        for char, spelled in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\t", b"\\t")):
+            quoted = quoted.replace(char, spelled)
+        rows = [b'\tdirectory = "%b%b"\n' % (quoted, suffix) for suffix in (b"", b".git", b"/.git")]
+        return b"[safe]\n" + b"".join(rows)
 
     def _rewound(self, what: str) -> LedgerError:
         return LedgerError(
@@ -153,6 +168,7 @@ class GitAnchor:
         where = ("--git-dir", self._repository) if inside else ()
         if inside:
             settings["GIT_COMMON_DIR"] = self._repository  # a file in it could name another folder
+            settings["GIT_CONFIG_GLOBAL"] = f"{self._repository}/{_TRUSTING}"
         home = {"HOME": os.path.expanduser("~"), "SSH_AUTH_SOCK": os.environ.get("SSH_AUTH_SOCK", "")}
         try:
             return subprocess.run(
