@@ -1,10 +1,37 @@
 """One writer a ledger also among the threads of one process, for which a record lock means nothing."""
 
+import errno
+import os
+import subprocess
 import sys
 import threading
 
 from ringfence.ledger import start
 from ringfence.model.errors import LedgerError
+
+
+def test_who_may_only_read_sees_that_a_writer_is_at_work(tmp_path, monkeypatch):
+    script = (
+        "import sys; from ringfence.ledger.log import Ledger; Ledger.open(sys.argv[1]); print(1, flush=True); input()"
+    )
+    writer = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert writer.stdout.readline() == b"1\n"
+        real_open = os.open
+
+        def read_only(path, flags, *more, **named):
+            if flags & (os.O_WRONLY | os.O_RDWR):
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+            return real_open(path, flags, *more, **named)
+
+        monkeypatch.setattr(os, "open", read_only)
+        assert start.locked(str(tmp_path))
+    finally:
+        monkeypatch.undo()
+        writer.communicate(b"\n", timeout=60)
+    assert not start.locked(str(tmp_path))
 
 
 def test_never_two_threads_hold_a_ledger(tmp_path):

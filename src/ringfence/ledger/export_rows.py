@@ -24,7 +24,7 @@ def cef(record: Mapping[str, Json], digest: str) -> str:
     tier = str(part(fields, "decision").get("tier", fields.get("tier", "")))
     severity = 8 if is_violation(fields) else 5 if tier == "deny" else 2
     kind = str(record.get("kind"))
-    name = ", ".join(rules_of(fields)) or kind
+    name = (", ".join(rules_of(fields)) or kind)[:512]  # no collector takes more
     head = "|".join(
         ["CEF:0", "ringfence", "ringfence", *(_cef_head(t) for t in (str(VERSION), kind, name)), str(severity)]
     )

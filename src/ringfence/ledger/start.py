@@ -122,7 +122,7 @@ def locked(directory: str) -> bool:
         if real in _held:
             return True
         try:
-            fd = os.open(f"{real}/lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(f"{real}/lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)  # a reader may have no more
         except OSError:
             return False
         try:
