@@ -291,6 +291,13 @@ def test_nothing_in_a_folder_that_came_from_elsewhere_chooses_its_anchors_or_run
         capsys.readouterr()
 
 
+def test_the_own_ledger_by_its_name_is_no_folder_from_elsewhere(state, tmp_path):
+    (tmp_path / "anchor").mkdir()
+    assert ringfence(state, "anchor", "--add", f"copy:{tmp_path}/anchor") == 0
+    (tmp_path / "name").symlink_to(state / "state" / "ledger")
+    assert ringfence(state, "verify", "--ledger", str(tmp_path / "name")) == 0
+
+
 def test_a_bundle_of_one_mission_is_refused_and_one_without_its_anchor_is_made(state, tmp_path, capsys):
     assert ringfence(state, "export", "--mission", "m-1", "--out", str(tmp_path / "one")) == 2
     assert not (tmp_path / "one").exists()

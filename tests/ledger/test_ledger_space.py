@@ -65,7 +65,7 @@ def test_a_disk_that_fills_up_is_told_before_it_is_full(make_ledger, monkeypatch
         assert (answer.get("error") == "ledger-space-low") is warned
         assert bool(ledger.space.warning) is warned
         arguments = argparse.Namespace(verb="lag", json=False, ledger=ledger.directory)
-        cli.run(arguments, None)
+        cli.run(arguments, SimpleNamespace(ledger="/elsewhere"))
         assert ("warning: the disk of the ledger is" in capsys.readouterr().out) is warned
 
 

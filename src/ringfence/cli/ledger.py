@@ -123,6 +123,8 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
 
 def _run(args: argparse.Namespace, paths: Paths) -> int:
     directory = os.path.realpath(args.ledger) if args.ledger else paths.ledger
+    if directory == os.path.realpath(paths.ledger):
+        args.ledger = None  # our own, by its name
     if args.verb in APPENDING:
         return _append(args, paths, directory)
     reading: dict[str, Callable[[], int]] = {
