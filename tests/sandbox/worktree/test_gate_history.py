@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree import staged_index
 from ringfence.sandbox.worktree.history import HistoryReport
 
 pytestmark = pytest.mark.needs_userns
@@ -150,7 +151,8 @@ def test_what_the_person_had_staged_stays_staged(repo):
     assert bench.git("status", "--porcelain") == "A  mine\n"
 
 
-def test_a_locked_index_is_left_alone_and_told(repo):
+def test_a_locked_index_is_left_alone_and_told_and_follows_when_the_lock_is_gone(repo, monkeypatch):
+    monkeypatch.setattr(staged_index, "_PATIENCE", 0.0)
     bench = repo()
     bench.box("echo more >> a.txt; git commit -qam agent")
     with open(f"{bench.root}/.git/index.lock", "w", encoding="utf-8"):
@@ -159,6 +161,9 @@ def test_a_locked_index_is_left_alone_and_told(repo):
     assert names(history.moved) == ["refs/heads/main"]
     assert "lock" in history.index
     assert os.path.exists(f"{bench.root}/.git/index.lock")
+    os.unlink(f"{bench.root}/.git/index.lock")
+    bench.gate()
+    assert bench.git("status", "--porcelain") == ""
 
 
 def test_a_denied_path_in_history_refuses_the_branch_once_and_the_rest_goes_on(repo):

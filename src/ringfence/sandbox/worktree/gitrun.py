@@ -31,6 +31,9 @@ _NEUTRAL = (
     "core.editor=/bin/false",
     "core.pager=cat",
     "core.logAllRefUpdates=true",
+    "core.splitIndex=false",  # what is written has all it says in one file
+    "core.filesRefLockTimeout=3000",
+    "core.packedRefsTimeout=3000",
     "credential.helper=",
     "gpg.program=/bin/false",
     "protocol.allow=never",
@@ -153,7 +156,8 @@ class Git:
             return Answer(ok=False, out=b"", error=stop)
         status = process.wait()
         lines = said.decode("utf-8", "backslashreplace").strip().splitlines()
-        return Answer(ok=status == 0, out=bytes(out), error=lines[-1][:300] if lines else f"exit {status}")
+        cause = [line for line in lines if line.startswith(("fatal: ", "error: "))][-1:] or lines[-1:]
+        return Answer(ok=status == 0, out=bytes(out), error=cause[0][:300] if cause else f"exit {status}")
 
 
 def _bound(pid: int) -> None:

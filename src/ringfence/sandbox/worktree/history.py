@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import layers, state
 from ringfence.sandbox.worktree.change import Change, Node
+from ringfence.sandbox.worktree.concluded import autostashes, concluded, put_by
 from ringfence.sandbox.worktree.git_left import goes, layer_index, other_ref
 from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
@@ -31,8 +32,8 @@ from ringfence.sandbox.worktree.refs import (
     remote_names,
     shadowed,
 )
-from ringfence.sandbox.worktree.repository import Repository
-from ringfence.sandbox.worktree.staged_index import amounts_to, move_index
+from ringfence.sandbox.worktree.repository import Repository, read_small
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, entries, move_index
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,15 +73,17 @@ class Taking:
         real = real_refs(self.common, self.directory)
         wanted = layer_refs(real, self.side, internal)
         todo = moves(real, wanted)
-        self._index_ours = not self._touched_since(self.directory, "index")
-        if not todo and real.head == wanted.head:
+        self._index_ours = self._has_index(real)
+        over = concluded(internal, self.repository.directory, self.record.git.instant()) if self._index_ours else ()
+        if not todo and real.head == wanted.head and not over:
             self._settle(internal, real, wanted)
             return HistoryReport()
         sha256 = any(len(oid) == 64 for oid in (*real.names.values(), *wanted.names.values()))
         store = Quarantine(f"{self.folder}/quarantine.git", f"{self.repository.common}/objects", sha256=sha256)
         store.make()
         try:
-            index = self._carry_out(store, real, wanted, todo)
+            index = self._carry_out(store, real, wanted, todo) if todo or real.head != wanted.head else ""
+            index = self._conclude(store, over) or index
         except Rejected as answer:
             for move in todo or (Move(name="HEAD", old=real.head, new=wanted.head),):
                 self._refuse(move.name, move.old, move.new, str(answer))
@@ -114,10 +117,42 @@ class Taking:
             self.record.index_owed = (before or "", expected)
             state.store(self.folder, self.record)
         for move in good:
-            self._move(move, real)
+            self._move(move, real, store)
         if head:
             self._move_head(real, wanted)
         return self._follow_index(store)
+
+    def _conclude(self, store: Quarantine, names: tuple[str, ...]) -> str:
+        """Let what a person's git had stopped at be over, where all that the mission made of it arrived."""
+        lists = self._lists
+        if not names or lists["held"] or lists["refused"] or lists["conflicts"]:
+            return ""
+        directory, mission = self.repository.directory, os.path.basename(self.folder)
+        for number, oid in enumerate(autostashes(directory, names), start=1):
+            given = f"update refs/ringfence/{mission}/autostash-{number} {oid}\n".encode()
+            if not self._real_git().run("update-ref", "--stdin", given=given).ok:
+                return "what git had put by for a merge or rebase cannot be kept, so that is left as it is"
+        tip = real_refs(self.common, self.directory).tip()
+        if tip is not None:
+            self.record.index_owed = (tip, tip)
+            state.store(self.folder, self.record)
+        kept = f"{self.folder}/concluded"
+        kept = f"{kept}/{len(os.listdir(kept)) + 1 if os.path.isdir(kept) else 1}"
+        put_by(directory, names, kept)
+        why = "what git had stopped at is over in the mission"
+        over = item_of(Move(name=names[0], old=None, new=None), Tier.ALLOW, "gate/history", why)
+        self._put("moved", replace(over, kept=kept))
+        return self._follow_index(store, whole=bool(layer_index(self.side)) and not self._staged_beyond(tip))
+
+    def _has_index(self, real: Refs) -> bool:
+        """Whether the mission had the person's index: nobody touched it since, or it holds nothing but HEAD's commit."""
+        if not self._touched_since(self.directory, "index"):
+            return True
+        tip = real.tip()
+        path = real.head if real.head in real.loose else "packed-refs"
+        if tip is None or self._touched_since(self.directory, "HEAD") or self._touched_since(self.common, path):
+            return False
+        return self._amounts(read_small(self.repository.index, MAX_INDEX), tip)
 
     def _shadowing(self, store: Quarantine, move: Move, taken: frozenset[str]) -> RefItem | None:
         """A new name that a person, and a script, would take for another branch, the remote's, or a commit, waits."""
@@ -131,14 +166,25 @@ class Taking:
             item_of(move, Tier.ALLOW, "gate/history", ""), tier=Tier.ASK, rule="gate/ref-shadows", reason=why
         )
 
-    def _follow_index(self, store: Quarantine) -> str:
+    def _follow_index(self, store: Quarantine, *, whole: bool = False) -> str:
         """Let the index follow HEAD, now or after a crash that came between the two."""
         owed, self.record.index_owed = self.record.index_owed, None
         tip = real_refs(self.common, self.directory).tip()
         if owed is None or tip != owed[1]:
             return ""
         directory = self.repository.directory
-        return move_index(store.git, directory, self.folder, old=owed[0] or None, new=tip, owner=self.owner)
+        why = move_index(
+            store.git,
+            directory,
+            self.folder,
+            old=owed[0] or None,
+            new=tip,
+            owner=self.owner,
+            ours=self._index_ours,
+            whole=whole,
+        )
+        self.record.index_owed = owed if why else None
+        return why
 
     def finish(self) -> None:
         """After a crash: let the index follow a HEAD that had moved already."""
@@ -146,6 +192,7 @@ class Taking:
             sha256 = len(self.record.index_owed[1]) == 64
             store = Quarantine(f"{self.folder}/quarantine.git", f"{self.repository.common}/objects", sha256=sha256)
             store.make()
+            self._index_ours = False
             try:
                 self._follow_index(store)
             finally:
@@ -166,9 +213,9 @@ class Taking:
             self._remember(Move(name="HEAD", old=real.head, new=wanted.head))
         return item.tier is Tier.ALLOW
 
-    def _move(self, move: Move, real: Refs) -> None:
+    def _move(self, move: Move, real: Refs, store: Quarantine) -> None:
         """Compare-and-swap: git takes the step only if the ref still has the value that the mission started from."""
-        base = self._base(move, real)
+        base = self._base(move, real, store)
         if base == "moved":
             self._keep_aside(move)
             return
@@ -204,14 +251,20 @@ class Taking:
         gives = (f"{common}/refs", f"{common}/logs", directory)
         return Git(directory=directory, owner=self.owner, gives=gives)
 
-    def _base(self, move: Move, real: Refs) -> str | None:
-        """The value the mission started from: remembered, or the present one if nobody touched the ref since the mount."""
+    def _base(self, move: Move, real: Refs, store: Quarantine) -> str | None:
+        """The value the mission started from: remembered, or the present one if nobody touched the ref since the mount.
+
+        Git packs refs without moving them: what goes on from the present value is no conflict then.
+        """
         key = move.name.encode()
         if key in self.record.refs:
             remembered = self.record.refs[key] or None
             return remembered if remembered == move.old else "moved"
-        path = move.name if move.name in real.loose else "packed-refs"
-        return "moved" if move.old is not None and self._touched_since(self.common, path) else move.old
+        loose = move.name in real.loose
+        if move.old is None or not self._touched_since(self.common, move.name if loose else "packed-refs"):
+            return move.old
+        goes_on = not loose and move.new is not None and store.descends(move.new, move.old)
+        return move.old if goes_on else "moved"
 
     def _touched_since(self, fd: int, path: str) -> bool:
         try:
@@ -266,6 +319,7 @@ class Taking:
                 layers.unseal(self.side.upper, self.side.lower, self.side.physical(change.path))
         self.record.refs = {k: v for k, v in self.record.refs.items() if k.decode() in self._waiting}
         self.record.index = packed_identity(self.directory, "index")
+        self.record.index_says = entries(self._real_git()) if layer_index(self.side) else ""
         self.record.packed = packed_identity(self.common, "packed-refs")
         layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
@@ -296,8 +350,11 @@ class Taking:
         index = layer_index(self.side)
         if not index:
             return False
+        return not self._amounts(index, tip)
+
+    def _amounts(self, index: bytes, tip: str | None) -> bool:
         tree = self._real_git().run("rev-parse", f"{tip}^{{tree}}")
-        return not tree.ok or not amounts_to(index, tree.out.decode().strip())
+        return tree.ok and amounts_to(index, tree.out.decode().strip())
 
     def _remember(self, move: Move) -> None:
         self.record.refs.setdefault(move.name.encode(), move.old or "")

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator
 
 from ringfence.model.box import Layer
@@ -54,13 +53,3 @@ def opened_taking(layer: Layer, repository: Repository, record: LayerState, judg
             record=record,
             judge=judge,
         )
-
-
-def read_small(path: str, limit: int) -> bytes:
-    """A file of the person's own git directory; empty where it is absent or no regular file."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    with open(fd, "rb") as stream:
-        return stream.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""

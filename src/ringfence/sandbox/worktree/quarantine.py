@@ -121,6 +121,10 @@ class Quarantine:
         if not walk.ok:
             raise Rejected(f"the history is not complete: {walk.error}")
 
+    def descends(self, new: str, old: str) -> bool:
+        """Whether a commit has another one among its ancestors."""
+        return self.git.run("merge-base", "--is-ancestor", old, new).ok
+
     def abbreviated(self, word: str) -> str:
         """The object that git would take this word for when it is no name; empty where none is."""
         if not _HEX.fullmatch(word):

@@ -4,6 +4,7 @@ Handles ``.git`` as a directory, as a file (worktrees, submodules) and as a symb
 """
 
 import os
+import stat
 from dataclasses import dataclass
 
 from ringfence.model.errors import RingfenceError
@@ -62,6 +63,16 @@ def find_repository(root: str) -> Repository | None:
     if not inside and (root + "/").startswith(common + "/"):
         raise _broken(dot, f"the worktree lies inside its own git directory {common!r}")
     return Repository(directory=directory, common=common, inside=inside)
+
+
+def read_small(path: str, limit: int) -> bytes:
+    """A file of the person's own git directory; empty where it is absent or no regular file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with open(fd, "rb") as stream:
+        return stream.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
 
 
 def _pointer(path: str, prefix: bytes, base: str) -> str:

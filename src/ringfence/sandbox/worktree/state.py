@@ -54,6 +54,8 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
     git: Mark = msgspec.field(default_factory=Mark)
     index: tuple[int, int, int, int, int, int] | None = None
     """The real index when the layer's own, with staged work, was left in the layer."""
+    index_says: str = ""
+    """SHA-256 of that index's entries: git writes it anew for other reasons than a person's work."""
     packed: tuple[int, int, int, int, int, int] | None = None
     """The real ``packed-refs`` when the layer's own, with something that waits, was left in the layer."""
     bases: dict[bytes, Base] = {}
@@ -112,25 +114,25 @@ def store(folder: str, state: LayerState) -> None:
     os.replace(path + ".new", path)
 
 
-def store_index(path: str, identity: Packed | None) -> None:
+def store_index(path: str, identity: Packed | None, says: str = "") -> None:
     """Note how the real index looked when a layer that carries its own ended; None: there is nothing to note."""
     if identity is None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return
     with open(path, "wb") as stream:
-        stream.write(msgspec.msgpack.encode(identity))
+        stream.write(msgspec.msgpack.encode((identity, says)))
 
 
-def load_index(path: str) -> Packed | None:
+def load_index(path: str) -> tuple[Packed | None, str]:
     """What ``store_index`` noted. What cannot be read equals no index, so that the carried one counts as old."""
     try:
         with open(path, "rb") as stream:
-            return msgspec.msgpack.decode(stream.read(), type=Packed)
+            return msgspec.msgpack.decode(stream.read(), type=tuple[Packed, str])
     except FileNotFoundError:
-        return None
+        return None, ""
     except (OSError, msgspec.MsgspecError):
-        return (0, 0, 0, 0, 0, 0)
+        return (0, 0, 0, 0, 0, 0), ""
 
 
 def identity_of(info: os.stat_result) -> Identity:

@@ -14,16 +14,18 @@ from ringfence.model.errors import RingfenceError
 from ringfence.model.ports import Decider
 from ringfence.sandbox.worktree import carrying, history, layers, state
 from ringfence.sandbox.worktree.change import Change
+from ringfence.sandbox.worktree.concluded import is_over
 from ringfence.sandbox.worktree.git_left import carried, layer_index, pending
 from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
+from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
-from ringfence.sandbox.worktree.opening import opened_side, opened_taking, read_small
+from ringfence.sandbox.worktree.opening import opened_side, opened_taking
 from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
-from ringfence.sandbox.worktree.repository import Repository
-from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index, same_tree
+from ringfence.sandbox.worktree.repository import Repository, read_small
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, entries, recover_index, same_tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,9 @@ class Takeover:
         with self._taking(layer) as taking:
             changes = git_changes(taking.side)
             if not pending(changes):
-                if changes:
+                if is_over(changes):
+                    return BundleRequest(argv=("true",), cwd=self.root, lands="")  # ``take`` has something to tell
+                if changes or taking.record.index_owed is not None:
                     taking.take(changes)
                     state.store(os.path.dirname(layer.upper), taking.record)
                 return None
@@ -83,9 +87,9 @@ class Takeover:
         if self.repository is None:
             return
         stale = []
-        if record.index is not None and self._index() != record.index:
+        if record.index is not None and self._index_differs(record):
             stale.append(".git/index")
-            record.index = None
+            record.index, record.index_says = None, ""
         if record.packed is not None and _packed(f"{self.repository.common}/packed-refs") != record.packed:
             stale.append(".git/packed-refs")
             record.packed = None
@@ -94,8 +98,17 @@ class Takeover:
                 for path in stale:
                     layers.expose(side.upper, side.lower, side.physical(path))
 
-    def _index(self) -> Packed | None:
-        return _packed(self.repository.index) if self.repository else None
+    def _index_differs(self, record: state.LayerState) -> bool:
+        """Whether the real index says something else than it did; that git noted other times of files is nothing new."""
+        if self.repository is None or record.index is None:
+            return True
+        now = _packed(self.repository.index)
+        if now != record.index and record.index_says:
+            owner = os.stat(self.repository.common)
+            git = Git(directory=self.repository.directory, owner=(owner.st_uid, owner.st_gid))
+            if entries(git) == record.index_says:
+                record.index = now
+        return now != record.index
 
     def left(self, layer: Layer, record: state.LayerState | None) -> tuple[str, ...]:
         """What of git's files goes on from an ending mission to the next, by paths in the layer that holds them."""
@@ -105,7 +118,7 @@ class Takeover:
         with opened_side(self.root, folder, self.repository) as side:
             index = layer_index(side)
             staged = bool(index) and not same_tree(index, read_small(self.repository.index, MAX_INDEX))
-            stale = record.index is None or record.index != self._index()
+            stale = self._index_differs(record)
             names = carried(git_changes(side), staged=staged, stale=stale)
             paths = [side.physical(f".git/{name}") for name in names]
             return tuple(path for path in paths if layers.holds(side.upper, path))

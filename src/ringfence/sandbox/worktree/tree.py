@@ -24,9 +24,9 @@ from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
 from ringfence.sandbox.worktree.lock import RepositoryLock
 from ringfence.sandbox.worktree.movable import copy_up
-from ringfence.sandbox.worktree.opening import opened, read_small
+from ringfence.sandbox.worktree.opening import opened
 from ringfence.sandbox.worktree.reached import NOTHING, list_tracked, look
-from ringfence.sandbox.worktree.repository import Repository, find_repository
+from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index
 from ringfence.sandbox.worktree.takeover import Takeover
 from ringfence.sandbox.worktree.tracked import Tracked
@@ -125,7 +125,7 @@ class Worktree:
     def _begun(self) -> state.LayerState:
         info = os.stat(self.root)
         record = state.LayerState(root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino)
-        record.index = state.load_index(f"{self._carried}.index")
+        record.index, record.index_says = state.load_index(f"{self._carried}.index")
         state.store_index(f"{self._carried}.index", None)
         return record
 
@@ -293,7 +293,7 @@ class Worktree:
         git = self._git.left(layer, record)
         os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
         if record is not None and any(path.endswith("index") for path in git):
-            state.store_index(f"{self._carried}.index", record.index)
+            state.store_index(f"{self._carried}.index", record.index, record.index_says)
         if layer.beside:
             carrying.hand_on(f"{folder}/git-upper", f"{self._carried}-git", git, self._bin)
             git = ()

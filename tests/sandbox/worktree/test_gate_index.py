@@ -1,0 +1,221 @@
+"""What a person's git says of the index and of work it had stopped at, after a mission went on with it."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from ringfence.model.tier import Tier
+from ringfence.sandbox.worktree.history_report import HistoryReport
+
+pytestmark = pytest.mark.needs_userns
+GIT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/nonexistent",
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+    "GIT_EDITOR": "true",
+}
+
+
+@pytest.fixture
+def repo(make_bench):
+    """Benches whose ``gate`` asks for a bundle, and takes history only if there is one."""
+
+    def make(name="repo", **options):
+        bench = make_bench(name, **options)
+
+        def gate(**more):
+            layer = bench.tree.look(bench.mission)
+            files = bench.commit(**more)
+            request = bench.tree.bundle_request(layer)
+            if request is None:
+                return files, HistoryReport()
+            quoted = " ".join(f"'{word}'" for word in request.argv)
+            bench.box(f"cd '{request.cwd}'; {quoted} || true")
+            return files, bench.tree.take_history(layer, bench.rules, now=1, **more)
+
+        bench.gate = gate
+        return bench
+
+    return make
+
+
+def names(items):
+    return [item.name for item in items]
+
+
+def tick():
+    time.sleep(0.02)  # more than a tick of the clock by which files get their times
+
+
+def save(bench, path, text, message):
+    bench.write(path, text)
+    bench.git("add", path)
+    bench.git("commit", "-qm", message)
+
+
+def person(bench, script):
+    """What git stops at, it says by its exit status too."""
+    subprocess.run(["sh", "-c", script], cwd=bench.root, env=GIT, capture_output=True, timeout=60, check=False)
+
+
+def stopped(bench, command):
+    """A person's work with a conflict in ``a.txt``, and a path that only the index has so far."""
+    bench.git("checkout", "-qb", "side")
+    bench.write("c.txt", "c\n")
+    bench.git("add", "c.txt")
+    save(bench, "a.txt", "side\n", "side")
+    bench.git("checkout", "-q", "main")
+    save(bench, "a.txt", "main\n", "main")
+    person(bench, command)
+    tick()
+
+
+GOES_ON = "echo both > a.txt; git add a.txt; git -c core.editor=true "
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended"),
+    [
+        ("git merge side", GOES_ON + "merge --continue"),
+        ("git merge side", "git checkout -q --ours a.txt; git add a.txt; git commit -qm ours"),
+        ("git merge side", "git merge --abort"),
+        ("git cherry-pick side", GOES_ON + "cherry-pick --continue"),
+        ("git cherry-pick side", "git cherry-pick --abort"),
+        ("git checkout -q side && git rebase main", GOES_ON + "rebase --continue"),
+        ("git checkout -q side && git rebase main", "git rebase --abort"),
+        ("git revert --no-edit HEAD~1", GOES_ON + "revert --continue"),
+    ],
+)
+def test_what_a_persons_git_had_stopped_at_is_over_when_the_mission_brought_it_to_its_end(repo, begun, ended):
+    bench = repo()
+    stopped(bench, begun)
+    assert "UU a.txt" in bench.git("status", "--porcelain") or "UD" in bench.git("status", "--porcelain")
+    tick()
+    bench.box(ended)
+    _, history = bench.gate()
+    assert history.clean
+    assert history.index == ""
+    assert bench.git("status", "--porcelain") == ""
+    left = os.listdir(f"{bench.root}/.git")
+    assert not {"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "sequencer"} & set(left)
+    assert bench.git("log", "-1", "--format=%H") == bench.box("git log -1 --format=%H")
+    kept = next(item.kept for item in history.moved if item.kept)
+    assert os.listdir(kept)
+
+
+def test_what_a_person_went_on_with_meanwhile_is_not_over(repo):
+    bench = repo()
+    stopped(bench, "git merge side")
+    bench.box("git merge --abort")
+    tick()
+    bench.write("a.txt", "mine\n")
+    bench.git("add", "a.txt")
+    bench.gate()
+    assert os.path.exists(f"{bench.root}/.git/MERGE_HEAD")
+    assert bench.git("status", "--porcelain") == "M  a.txt\nAD c.txt\n"
+
+
+def test_what_waits_for_a_person_keeps_the_work_open(repo):
+    bench = repo()
+    bench.rules.on_content("both", Tier.ASK)
+    stopped(bench, "git merge side")
+    bench.box(GOES_ON + "merge --continue")
+    _, history = bench.gate()
+    assert names(history.held) == ["refs/heads/main"]
+    assert os.path.exists(f"{bench.root}/.git/MERGE_HEAD")
+
+
+def test_edits_that_git_had_put_by_for_a_rebase_are_never_out_of_reach(repo):
+    bench = repo()
+    bench.git("checkout", "-qb", "side")
+    save(bench, "a.txt", "side\n", "side")
+    bench.git("checkout", "-q", "main")
+    save(bench, "a.txt", "main\n", "main")
+    bench.git("checkout", "-q", "side")
+    bench.write("src/b.py", "edited\n")
+    person(bench, "git rebase --autostash main")
+    tick()
+    bench.box(GOES_ON + "rebase --continue")
+    bench.gate()
+    assert bench.read("src/b.py") == "edited\n"
+    assert bench.git("show", "refs/ringfence/m-1/autostash-1:src/b.py") == "edited\n"
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_index_follows_where_the_person_had_staged_another_state_of_the_path(repo, split):
+    bench = repo()
+    if split:
+        bench.git("update-index", "--split-index")
+    bench.write("n", "1\n")
+    bench.write("mine", "m\n")
+    bench.git("add", "n", "mine")
+    tick()
+    bench.box("echo 2 > n; echo z > z; git add z; git commit -qm all n z")
+    _, history = bench.gate()
+    assert history.index == ""
+    assert bench.git("status", "--porcelain") == "A  mine\n"
+
+
+def test_a_split_index_follows(repo):
+    bench = repo()
+    bench.git("config", "core.splitIndex", "true")
+    bench.git("update-index", "--split-index")
+    save(bench, "n", "n\n", "n")
+    tick()
+    bench.box("echo z > z; git add z; git commit -qm z; git rm -q n; git commit -qm gone")
+    _, history = bench.gate()
+    assert history.index == ""
+    assert bench.git("status", "--porcelain") == ""
+    assert bench.git("ls-files", "z", "n") == "z\n"
+
+
+def test_what_a_person_staged_meanwhile_stays_and_every_other_path_follows(repo):
+    bench = repo()
+    bench.box("echo 2 > n; echo z > z; git add n z; git commit -qm both")
+    tick()
+    bench.write("m", "m\n")
+    bench.git("update-index", "--add", "--cacheinfo", f"100644,{bench.git('hash-object', '-w', 'm').strip()},n")
+    bench.gate()
+    assert bench.git("diff", "--cached", "--name-status") == "M\tn\n"
+
+
+@pytest.mark.parametrize("moment", ["in the call", "between calls"])
+def test_what_is_staged_outlives_a_persons_git_status(repo, moment):
+    bench = repo()
+    bench.tree.layer(bench.mission)
+    tick()
+    os.utime(f"{bench.root}/a.txt", (1, 1))
+    if moment == "in the call":
+        bench.git("status")
+    tick()
+    bench.box("echo n > n; git add n")
+    bench.gate()
+    if moment == "between calls":
+        bench.git("status")
+    assert bench.box("git status --porcelain") == "A  n\n"
+
+
+def test_refs_that_a_person_packed_meanwhile_did_not_move(repo):
+    bench = repo()
+    bench.box("echo z > z; git add z; git commit -qm z; git tag t")
+    tick()
+    bench.git("pack-refs", "--all", "--prune")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main", "refs/tags/t"]
+    assert bench.git("status", "--porcelain") == ""
+
+
+def test_a_branch_that_a_person_moved_and_packed_meanwhile_is_a_conflict(repo):
+    bench = repo()
+    bench.box("echo z > z; git add z; git commit -qm z")
+    tick()
+    save(bench, "p", "p\n", "person")
+    bench.git("pack-refs", "--all", "--prune")
+    _, history = bench.gate()
+    assert names(history.conflicts) == ["refs/heads/main"]
+    assert bench.git("log", "-1", "--format=%s") == "person\n"
