@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+from ringfence.sandbox.worktree import stash
 from ringfence.sandbox.worktree.layers import OPAQUE
 from ringfence.sandbox.worktree.removal import remove_tree, set_out
 
@@ -54,11 +55,20 @@ def mend(folder: str, root: str) -> None:
         _fit(upper, root)
 
 
-def carry_on(folder: str, root: str, kept: Iterable[str], bin_folder: str, *, target: str | None = None) -> None:
+def carry_on(
+    folder: str,
+    root: str,
+    kept: Iterable[str],
+    bin_folder: str,
+    *,
+    target: str | None = None,
+    others: Iterable[str] = (),
+) -> None:
     """Exchange a mission's upper directory for one with the kept paths alone; the old one is set out.
 
     With ``target`` the new one becomes that folder instead (nothing kept: none is made), and the mission has no upper
-    directory any more. Must not be called while it is mounted.
+    directory any more; ``others`` are paths that go on from the target that was there, left by another mission, as its
+    stash does. Must not be called while it is mounted.
     """
     upper, fresh = f"{folder}/upper", f"{folder}/{_FRESH}"
     mend(folder, root)
@@ -76,8 +86,15 @@ def carry_on(folder: str, root: str, kept: Iterable[str], bin_folder: str, *, ta
     if target is None:
         os.rename(fresh, upper)
     elif paths:
+        for path in others:
+            if os.path.lexists(f"{target}/{path}"):
+                _mirror(target, fresh, os.path.dirname(path))
+                _movable(f"{target}/{path}")
+                os.rename(f"{target}/{path}", f"{fresh}/{path}")
         if os.path.isdir(f"{target}/.git") and not os.path.lexists(f"{fresh}/.git"):
             os.rename(f"{target}/.git", f"{fresh}/.git")  # another mission's stash: it waits for whoever comes next
+        elif os.path.isdir(f"{target}/.git"):
+            stash.join(f"{target}/.git", f"{fresh}/.git")
         set_out(target, bin_folder)
         os.rename(fresh, target)
 
@@ -91,6 +108,8 @@ def hand_on(upper: str, target: str, names: Iterable[str], bin_folder: str) -> N
         _movable(f"{upper}/{name}")
         os.rename(f"{upper}/{name}", f"{fresh}/{name}")
     if os.path.isdir(fresh):
+        if os.path.isdir(target):
+            stash.join(target, fresh)
         set_out(target, bin_folder)
         os.rename(fresh, target)
 

@@ -66,7 +66,7 @@ class Gate:
             self._clean(done, same)
         journal.at_step("cleaned")
         settled = {*done, *same}
-        self._remember(real, settled)
+        self._remember(changes, settled)
         left = {place for c in changes if not c.internal and c not in settled for _, place in _spellings(c.path)}
         self.state.hiding = [] if exchanged else layers.hiding(self.upper, left)
         if folder:
@@ -273,17 +273,21 @@ class Gate:
                 os.close(fd)
         layers.expose(self.upper, self.lower, path)
 
-    def _remember(self, real: list[Change], settled: set[Change]) -> None:
-        """Note how the real tree looked below what stays in the layer, for the day a person commits it by name."""
+    def _remember(self, changes: list[Change], settled: set[Change]) -> None:
+        """Note how the real tree looked below what stays in the layer, for the day a person commits it or unignores it."""
         old = self.state.bases
-        kept = {}
-        for change in real:
-            if _follows(change) or change in settled or change.path in self._conflicts:
-                continue
+        kept: dict[bytes, Base] = {}
+        for change in changes:
             raw = os.fsencode(change.path)
+            if change.internal or _follows(change) or change in settled or change.path in self._conflicts:
+                continue
+            if change.ignored:
+                kept |= {raw: old[raw]} if raw in old else {}
+                continue
             now = journal.source_identity(self.lower, change.path)
             kept[raw] = old.get(raw) or Base(identity=pack(now), changed=self.state.changed_since(change.path, now))
         self.state.bases = kept
+        self.state.ignored = self.state.since(c.path for c in changes if c.ignored)
         self.state.files.gated = True
 
     def _report(self, judged: list[Change], done: list[Change], all_changes: list[Change], folder: str) -> GateReport:

@@ -33,7 +33,10 @@ def assert_not_mounted(upper: str) -> None:
 
 
 def write(upper: int, path: str, data: bytes, owner: tuple[int, int]) -> None:
-    """Make a small file in the layer, and the folders that it lies in; one that is there already stays. Raises OSError."""
+    """Make a small file in the layer, and the folders that it lies in; one that is there already stays. Raises OSError.
+
+    What says there that the file is gone does not stay.
+    """
     here = os.dup(upper)
     try:
         *folders, name = path.split("/")
@@ -42,6 +45,9 @@ def write(upper: int, path: str, data: bytes, owner: tuple[int, int]) -> None:
                 os.mkdir(part, 0o755, dir_fd=here)
                 _own(here, part, owner)
             here = _step(here, kernel.open_directory(here, part))
+        there = _lstat(here, name)
+        if there is not None and stat.S_ISCHR(there.st_mode):
+            _unlink(here, name)
         with contextlib.suppress(FileExistsError):
             file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here)
             try:

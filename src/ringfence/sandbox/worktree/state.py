@@ -4,16 +4,15 @@ A path changed in the real tree after the mount is told by its ctime, which no o
 was stepped back meanwhile moves the mark back by as much.
 """
 
-import contextlib
 import os
 import stat
 import time
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree.change import Identity
-from ringfence.sandbox.worktree.plan import Packed
 
 _FILE = "layer.state"
 
@@ -61,6 +60,8 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
     bases: dict[bytes, Base] = {}
     hiding: list[bytes] = []
     """Places of the layer behind which the real tree was out of sight when the last gate ended, all that is below them too."""
+    ignored: dict[bytes, Mark] = {}
+    """Places of the layer that git ignored at the last gate, each with the mark of the call in which it came to the layer."""
     refs: dict[bytes, str] = {}
     """What branches and tags that wait in the layer pointed to when the mission moved them; empty text for absent."""
     index_owed: tuple[str, str] | None = None
@@ -81,12 +82,36 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
             if folder and base.identity is not None:
                 return base.changed or now is None or base.identity[:2] != (now.device, now.inode)
             return base.changed or base.identity != pack(now)
-        return now is not None and not folder and now.ctime_ns > self.files.instant()
+        return now is not None and not folder and now.ctime_ns > self._mark(os.fsencode(path)).instant()
+
+    def since(self, places: Iterable[str]) -> dict[bytes, Mark]:
+        """By place, the mark of the call in which the first of what it holds came to the layer."""
+        below: dict[bytes, Mark] = {}
+        for known, mark in self.ignored.items():
+            for place in above(known):
+                below[place] = min(below.get(place, mark), mark, key=Mark.instant)
+        found = {}
+        for raw in map(os.fsencode, places):
+            own = self._mark(raw)
+            found[raw] = msgspec.structs.replace(min(below.get(raw, own), own, key=Mark.instant))
+        return found
+
+    def _mark(self, raw: bytes) -> Mark:
+        """What git does not ignore any more may have been in the layer for long: a mount since then did not show it."""
+        return next((self.ignored[place] for place in above(raw) if place in self.ignored), self.files)
 
     def out_of_sight(self, path: str) -> bool:
         """Whether ``path`` came to be where the mission could not see it: behind what waited in the layer already."""
         raw = os.fsencode(path)
         return raw not in self.bases and any(raw.startswith(place + b"/") for place in self.hiding)
+
+
+def above(path: bytes) -> Iterator[bytes]:
+    """A path, the folders that it lies in, and the root."""
+    while path:
+        yield path
+        path = path.rpartition(b"/")[0]
+    yield b""
 
 
 def load(folder: str) -> LayerState | None:
@@ -112,27 +137,6 @@ def store(folder: str, state: LayerState) -> None:
     with open(path + ".new", "wb") as stream:
         stream.write(msgspec.msgpack.encode(state))
     os.replace(path + ".new", path)
-
-
-def store_index(path: str, identity: Packed | None, says: str = "") -> None:
-    """Note how the real index looked when a layer that carries its own ended; None: there is nothing to note."""
-    if identity is None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        return
-    with open(path, "wb") as stream:
-        stream.write(msgspec.msgpack.encode((identity, says)))
-
-
-def load_index(path: str) -> tuple[Packed | None, str]:
-    """What ``store_index`` noted. What cannot be read equals no index, so that the carried one counts as old."""
-    try:
-        with open(path, "rb") as stream:
-            return msgspec.msgpack.decode(stream.read(), type=tuple[Packed, str])
-    except FileNotFoundError:
-        return None, ""
-    except (OSError, msgspec.MsgspecError):
-        return (0, 0, 0, 0, 0, 0), ""
 
 
 def identity_of(info: os.stat_result) -> Identity:

@@ -24,6 +24,7 @@ from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
 from ringfence.sandbox.worktree.lock import RepositoryLock
 from ringfence.sandbox.worktree.movable import copy_up
+from ringfence.sandbox.worktree.notes import note, take_notes
 from ringfence.sandbox.worktree.opening import opened
 from ringfence.sandbox.worktree.reached import NOTHING, list_tracked, look
 from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
@@ -125,8 +126,7 @@ class Worktree:
     def _begun(self) -> state.LayerState:
         info = os.stat(self.root)
         record = state.LayerState(root=os.fsencode(self.root), device=info.st_dev, inode=info.st_ino)
-        record.index, record.index_says = state.load_index(f"{self._carried}.index")
-        state.store_index(f"{self._carried}.index", None)
+        take_notes(f"{self._carried}.notes", record)
         return record
 
     def make_movable(self, layer: Layer, paths: Iterable[str], *, limit: int = 64 * 1024 * 1024) -> tuple[str, ...]:
@@ -292,18 +292,19 @@ class Worktree:
         record = state.load(folder)
         git = self._git.left(layer, record)
         os.makedirs(os.path.dirname(self._carried), mode=0o700, exist_ok=True)
-        if record is not None and any(path.endswith("index") for path in git):
-            state.store_index(f"{self._carried}.index", record.index, record.index_says)
+        others = note(f"{self._carried}.notes", record, ignored, git)
         if layer.beside:
             carrying.hand_on(f"{folder}/git-upper", f"{self._carried}-git", git, self._bin)
             git = ()
-        carrying.carry_on(folder, self.root, [*ignored, *git], self._bin, target=self._carried)
+        carrying.carry_on(folder, self.root, [*ignored, *git], self._bin, target=self._carried, others=others)
 
     def forget_carried(self) -> None:
         """Remove the ignored paths, and the stash, that would be carried on to the next mission."""
         with self.lock():
             for place in (self._carried, f"{self._carried}-git"):
                 removal.remove_tree(place)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self._carried}.notes")
             self.sweep()
 
     def sweep(self) -> None:

@@ -1,0 +1,116 @@
+"""The stash and notes of two missions that were at work at the same time, brought together: the later end loses nothing.
+
+Both are folders of git's files that layers carried, written by agents: read beneath their descriptors, never followed.
+"""
+
+import contextlib
+import os
+import re
+import stat
+
+from ringfence.sandbox.worktree import kernel
+
+_LOG, _REF = "logs/refs/stash", "refs/stash"
+_WHOLE = ("objects", "refs/notes", "logs/refs/notes")
+_LINE = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) ((?:[0-9a-f]{40}|[0-9a-f]{64})) [^\n]+\Z")
+_MAX_LOG = 4 * 1024 * 1024
+
+
+def join(older: str, newer: str) -> None:
+    """Add to git's files in ``newer`` what those in ``older`` have beyond them of stash and notes."""
+    with contextlib.ExitStack() as opened:
+        source, target = (_opened(opened, path) for path in (older, newer))
+        for path in _WHOLE:
+            _move(source, target, path)
+        entries = _entries(source)
+        known = {new for new, _ in entries}
+        entries += [(new, line) for new, line in _entries(target) if new not in known]
+        if entries:
+            _store(target, entries)
+
+
+def _opened(opened: contextlib.ExitStack, path: str) -> int:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    opened.callback(os.close, fd)
+    return fd
+
+
+def _move(source: int, target: int, path: str) -> None:
+    """Move what is below ``path`` and not there yet."""
+    with contextlib.ExitStack() as opened:
+        try:
+            here = kernel.open_directory(source, path)
+        except OSError:
+            return
+        opened.callback(os.close, here)
+        there = _made(target, path)
+        opened.callback(os.close, there)
+        for name in os.listdir(here):
+            info = _lstat(there, name)
+            if info is None:
+                os.rename(name, name, src_dir_fd=here, dst_dir_fd=there)
+            elif stat.S_ISDIR(info.st_mode):
+                _move(here, there, name)
+
+
+def _made(fd: int, path: str) -> int:
+    """A folder below ``fd``, made if need be like the one that it lies in."""
+    here = os.dup(fd)
+    for part in path.split("/"):
+        if _lstat(here, part) is None:
+            info = os.fstat(here)
+            os.mkdir(part, stat.S_IMODE(info.st_mode), dir_fd=here)
+            if os.geteuid() == 0:
+                os.chown(part, info.st_uid, info.st_gid, dir_fd=here, follow_symlinks=False)
+        inner = kernel.open_directory(here, part)
+        os.close(here)
+        here = inner
+    return here
+
+
+def _entries(fd: int) -> list[tuple[bytes, bytes]]:
+    """The stash of a layer, oldest first: the commit that an entry names, and its line. Nothing where it has none."""
+    if not _read(fd, _REF):
+        return []
+    text = _read(fd, _LOG)
+    matches = (_LINE.match(line) for line in text.split(b"\n"))
+    return [(match[1], match[0]) for match in matches if match is not None]
+
+
+def _read(fd: int, path: str) -> bytes:
+    try:
+        file = kernel.open_beneath(fd, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with open(file, "rb") as stream:
+        return stream.read(_MAX_LOG) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+
+
+def _store(fd: int, entries: list[tuple[bytes, bytes]]) -> None:
+    """Each entry follows the one before it, as git writes them."""
+    before = b"0" * len(entries[0][0])
+    lines = []
+    for new, line in entries:
+        lines.append(before + line[len(before) :] + b"\n")
+        before = new
+    for path, data in ((_LOG, b"".join(lines)), (_REF, before + b"\n")):
+        parent, _, name = path.rpartition("/")
+        folder = _made(fd, parent)
+        try:
+            info = os.fstat(folder)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:
+                stream.write(data)
+                if os.geteuid() == 0:
+                    os.fchown(stream.fileno(), info.st_uid, info.st_gid)
+        finally:
+            os.close(folder)
+
+
+def _lstat(fd: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
