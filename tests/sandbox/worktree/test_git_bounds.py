@@ -3,10 +3,12 @@
 import contextlib
 import os
 import subprocess
+import tempfile
 import threading
 
 import pytest
 
+from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree import gitrun, refs
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.refs import Refs, Unreadable, moves
@@ -46,22 +48,39 @@ def test_a_git_that_does_not_end_is_ended(git):
 
 def test_memory_is_bounded(git, monkeypatch):
     reader, writer = os.pipe()
-    real = gitrun._bound
 
     def feed():
         with contextlib.suppress(BrokenPipeError), open(writer, "wb", buffering=0) as stream:
             stream.writelines(b"x" * (1 << 20) for _ in range(256))
 
-    def bound(pid):
-        real(pid)
-        threading.Thread(target=feed, daemon=True).start()
-
     monkeypatch.setattr(gitrun, "MAX_MEMORY", 64 << 20)
-    monkeypatch.setattr(gitrun, "_bound", bound)
+    threading.Thread(target=feed, daemon=True).start()
     answer = git.run("hash-object", "--stdin", given=reader)
     os.close(reader)
     assert not answer.ok
     assert "memory" in answer.error
+
+
+def test_git_of_another_user_runs_bounded_too(monkeypatch):
+    """Root may lack the privilege to set limits of other users' processes, as it does in most containers."""
+    owner = (os.geteuid() or 54321, os.getegid() or 54321)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        subprocess.run(["git", "init", "-q", folder], check=True, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+        for base, folders, files in os.walk(folder):
+            for name in (".", *folders, *files):
+                os.chown(os.path.join(base, name), *owner)
+        git = Git(directory=f"{folder}/.git", owner=owner)
+        oid = git.run("hash-object", "-w", "--stdin", given=b"x").out.decode().strip()
+        assert os.stat(f"{folder}/.git/objects/{oid[:2]}/{oid[2:]}").st_uid == owner[0]
+        monkeypatch.setattr(gitrun, "MAX_MEMORY", 1 << 14)
+        assert not git.run("hash-object", "--stdin", given=b"x").ok
+
+
+def test_without_git_nothing_is_taken_over(git, monkeypatch):
+    monkeypatch.setattr(gitrun, "_PATH", "/nonexistent")
+    with pytest.raises(RingfenceError, match="git is not installed"):
+        git.run("version")
 
 
 def test_more_moves_than_can_be_judged_at_once_are_refused(monkeypatch):

@@ -8,6 +8,7 @@ import contextlib
 import os
 import resource
 import selectors
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -105,28 +106,18 @@ class Git:
         owner = self.owner if os.geteuid() == 0 and self.owner is not None and self.owner[0] != 0 else None
         switch = owner is not None and _reachable(self.directory, owner)
         with _input(given) as source:
-            try:
-                process = subprocess.Popen(
-                    ["git", *config, *args],
-                    env={**base, "GIT_DIR": self.directory, **dict(self.environment)},
-                    cwd="/",
-                    stdin=source,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    umask=0o077 if self.owner is None else 0o022,
-                    user=owner[0] if owner and switch else None,
-                    group=owner[1] if owner and switch else None,
-                    extra_groups=[] if switch else None,
-                )
-            except FileNotFoundError as error:
-                raise RingfenceError(
-                    "git-missing",
-                    "git is not installed, so nothing can be taken over into a repository",
-                    where=_PATH,
-                    remedy="install git; what the box changed waits in its layer",
-                ) from error
-            with process:
-                _bound(process.pid)
+            with subprocess.Popen(
+                [*_bounded(), *config, *args],
+                env={**base, "GIT_DIR": self.directory, **dict(self.environment)},
+                cwd="/",
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                umask=0o077 if self.owner is None else 0o022,
+                user=owner[0] if owner and switch else None,
+                group=owner[1] if owner and switch else None,
+                extra_groups=[] if switch else None,
+            ) as process:
                 answer = self._collect(process, args[0], limit)
         if owner is not None and not switch:
             for folder in self.gives:
@@ -160,11 +151,19 @@ class Git:
         return Answer(ok=status == 0, out=bytes(out), error=cause[0][:300] if cause else f"exit {status}")
 
 
-def _bound(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        allowed = resource.prlimit(pid, resource.RLIMIT_DATA)
-        least = min([MAX_MEMORY, *(one for one in allowed if one != resource.RLIM_INFINITY)])
-        resource.prlimit(pid, resource.RLIMIT_DATA, (least, least))
+def _bounded() -> list[str]:
+    """Words that start git with its memory limited; a limit set from outside would need a privilege over another user's process."""
+    git = shutil.which("git", path=_PATH)
+    if git is None:
+        raise RingfenceError(
+            "git-missing",
+            "git is not installed, so nothing can be taken over into a repository",
+            where=_PATH,
+            remedy="install git; what the box changed waits in its layer",
+        )
+    allowed = resource.getrlimit(resource.RLIMIT_DATA)
+    least = min([MAX_MEMORY, *(one for one in allowed if one != resource.RLIM_INFINITY)])
+    return ["/bin/sh", "-c", f'ulimit -d {least // 1024} && exec "$0" "$@"', git]
 
 
 @contextlib.contextmanager
