@@ -1,5 +1,6 @@
 """From judged changes to steps: new contents copied beside the real tree, expectations noted. Changes nothing in it."""
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -99,17 +100,18 @@ class Stage:
             self._make(parent)
         before = None if change.path in self._replaced else self._expected(change.path)
         number = len(self.steps)
-        owner = (before.st_uid, before.st_gid) if before is not None else self.owner
+        owner = (before.st_uid, before.st_gid) if before is not None else self._heir(parent)
         source = kernel.open_directory(self.upper, parent) if parent else os.dup(self.upper)
         try:
             entry = packed_identity(source, name)
             if change.node is Node.SYMLINK:
                 target = os.readlink(name, dir_fd=source)
                 os.symlink(target, str(number), dir_fd=self.fd)
-                self._own(number, owner)
+                self._own(number, owner, new=before is None)
                 content = hashlib.sha256(os.fsencode(target)).hexdigest()
             else:
-                content = self._copy(source, name, number, owner, self._lower_file(parent, name, before))
+                lower = self._lower_file(parent, name, before)
+                content = self._copy(source, name, number, owner, (lower, parent))
         finally:
             os.close(source)
         after = packed_identity(self.fd, str(number))
@@ -129,8 +131,9 @@ class Stage:
         made = unpack(after)
         self.left[change.path] = (0 if made is None else stat.S_IMODE(made.mode), content)
 
-    def _copy(self, source: int, name: str, number: int, owner: tuple[int, int], lower: int | None) -> str:
-        """Copy a file; gives the SHA-256 of what was copied."""
+    def _copy(self, source: int, name: str, number: int, owner: tuple[int, int], at: tuple[int | None, str]) -> str:
+        """Copy a file; gives the SHA-256 of what was copied. ``at``: the file that it replaces, if any, and the folder."""
+        lower, parent = at
         reader = kernel.open_beneath(source, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         writer = os.open(str(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
         try:
@@ -138,9 +141,11 @@ class Stage:
             if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
                 raise Refused("it changed while the gate read it")
             content = _copy_bytes(reader, writer, self.max_file)
-            self._own(number, owner)
+            self._own(number, owner, new=lower is None)
             if lower is not None:
                 _copy_attributes(lower, writer)
+            else:
+                self._inherit(parent, writer)
             os.fchmod(writer, narrowed(info.st_mode, None if lower is None else os.fstat(lower).st_mode))
             os.utime(writer, ns=(info.st_mtime_ns, info.st_mtime_ns))
             return content
@@ -150,15 +155,42 @@ class Stage:
             if lower is not None:
                 os.close(lower)
 
-    def _own(self, number: int, owner: tuple[int, int]) -> None:
+    def _own(self, number: int, owner: tuple[int, int], *, new: bool) -> None:
         info = os.stat(str(number), dir_fd=self.fd, follow_symlinks=False)
         if (info.st_uid, info.st_gid) == owner:
             return
         try:
             os.chown(str(number), *owner, dir_fd=self.fd, follow_symlinks=False)
         except PermissionError as error:
+            if new and info.st_uid == owner[0]:
+                return  # a folder gives its group also to who is no member; whoever is none keeps his own here
             os.unlink(str(number), dir_fd=self.fd)
             raise Refused(f"it belongs to {owner[0]}:{owner[1]}; replacing it would change its owner") from error
+
+    def _heir(self, parent: str) -> tuple[int, int]:
+        """The owner of what is new in a folder: the repository's, with the group that a set-group-ID folder hands down."""
+        under = self._above(parent)[1]
+        return (self.owner[0], under.st_gid) if under.st_mode & stat.S_ISGID else self.owner
+
+    def _inherit(self, parent: str, writer: int) -> None:
+        """Give a new file the access list that its folder hands down; what it may be at most, its mode says."""
+        place, _ = self._above(parent)
+        fd = kernel.open_directory(self.lower, place) if place else os.dup(self.lower)
+        try:
+            with contextlib.suppress(OSError):  # most folders have none, some file systems know of none
+                os.setxattr(writer, "system.posix_acl_access", os.getxattr(fd, "system.posix_acl_default"))
+        finally:
+            os.close(fd)
+
+    def _above(self, path: str) -> tuple[str, os.stat_result]:
+        """The folder of the real tree that ``path`` is, or will be made in: folders hand down from one to the next."""
+        while path:
+            parent, _, name = path.rpartition("/")
+            under = None if path in self._replaced else self._lower_stat(parent, name)
+            if under is not None and stat.S_ISDIR(under.st_mode):
+                return path, under
+            path = parent
+        return "", os.fstat(self.lower)
 
     def _make(self, path: str) -> None:
         """Folders that do not exist yet, from the root down, each with the mode that the mission gave it."""
@@ -175,7 +207,7 @@ class Stage:
             number = len(self.steps)
             mode = self._folder_mode(at, os.stat(at, dir_fd=self.upper, follow_symlinks=False).st_mode)
             self.steps.append(
-                Step(verb="mkdir", path=os.fsencode(at), number=number, mode=mode, before_owner=self.owner)
+                Step(verb="mkdir", path=os.fsencode(at), number=number, mode=mode, before_owner=self._heir(parent))
             )
             self._made.add(at)
             self.left[at] = (mode, "")
@@ -201,10 +233,10 @@ class Stage:
     def _folder_mode(self, path: str, mode: int) -> int:
         """A folder's permissions; set-group-ID only where the real tree's folder, or its parent, has it."""
         parent, _, name = path.rpartition("/")
-        under = self._lower_stat(parent, name) or self._lower_stat(*parent.rpartition("/")[::2])
         own = self._lower_stat(parent, name)
+        _, under = self._above(path)
         kept = narrowed(mode, None if own is None else own.st_mode) | (stat.S_IMODE(mode) & stat.S_ISVTX)
-        return kept | (stat.S_ISGID & under.st_mode if under is not None else 0)
+        return kept | (stat.S_ISGID & under.st_mode)
 
     def _lower_stat(self, parent: str, name: str) -> os.stat_result | None:
         if any(parent == path or parent.startswith(path + "/") for path in self._replaced):
