@@ -202,3 +202,50 @@ def test_the_stash_goes_on_to_the_next_mission(elsewhere):
     bench.box("git stash pop -q")
     bench.gate()
     assert bench.read("a.txt") == "a person's edit\n"
+
+
+def with_submodule(bench, make_bench):
+    git(bench.root, "submodule", "add", "-q", make_bench("inner").root, "sub")
+    git(bench.root, "commit", "-qm", "sub")
+
+
+def taken(bench, **more):
+    files, layer = bench.commit(), bench.tree.look(bench.mission)
+    asked = bench.tree.bundle_request(layer)
+    assert asked is not None
+    bench.box(" ".join(f"'{word}'" for word in asked.argv))
+    return files, bench.tree.take_history(layer, bench.rules, now=1, **more)
+
+
+COMMIT = "cd sub; echo z > z; git add z; git commit -qm z; cd ..; git add sub; git commit -qm bump"
+
+
+def test_a_commit_that_names_one_of_a_submodule_which_stays_in_the_layer_waits(make_bench):
+    bench = make_bench()
+    with_submodule(bench, make_bench)
+    bench.box(COMMIT)
+    files, history = taken(bench)
+    assert [(item.path, "begin the mission in the submodule" in item.reason) for item in files.refused] == [
+        (".git/modules/sub", True)
+    ]
+    assert [item.name for item in history.held] == ["refs/heads/main"]
+    assert history.held[0].rule == "gate/submodule"
+    _, report = taken(bench, approved=["refs/heads/main"])
+    assert [item.name for item in report.moved] == ["refs/heads/main"]
+
+
+def test_a_commit_that_names_one_that_the_submodule_has_goes_through(make_bench):
+    bench = make_bench()
+    with_submodule(bench, make_bench)
+    git(f"{bench.root}/sub", "commit", "-q", "--allow-empty", "-m", "person")
+    bench.box("git add sub; git commit -qm bump")
+    files, history = taken(bench)
+    assert files.clean
+    assert [item.name for item in history.moved] == ["refs/heads/main"]
+
+
+def test_what_git_notes_in_a_submodule_whatever_it_is_asked_is_no_change(make_bench):
+    bench = make_bench()
+    with_submodule(bench, make_bench)
+    bench.box("cd sub; touch a.txt; git add a.txt; git status; git stash list; echo x | git hash-object -w --stdin")
+    assert bench.commit().clean

@@ -38,6 +38,8 @@ class HistoryJudge:
     hides: Callable[[str], bool]
     approved: frozenset[str]
     reached: Reached = NOTHING
+    lacks: Callable[[str, str], bool] = lambda _path, _oid: False
+    """Whether the submodule at a path lacks a commit."""
     _judged: dict[str, RefItem] = field(default_factory=dict)
 
     def judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
@@ -121,6 +123,9 @@ class HistoryJudge:
             return Tier.DENY, "gate/link-stands-for", "what it leads to would be reached under a protected name"
         action = FileAction.DELETE if one.deleted else FileAction.WRITE
         worst = (guarded.tier, guarded.rule, guarded.because) if guarded is not None else (Tier.ALLOW, "", "")
+        if one.mode == _SUBMODULE and not one.deleted and worst[0] is Tier.ALLOW and self.lacks(one.path, one.blob):
+            why = "it names a commit that the submodule lacks: made or fetched in the box, where it would be lost"
+            worst = (Tier.ASK, "gate/submodule", why)
         if self.decider is None:
             return Tier.DENY, "gate/history", "nobody is there to decide"
         for piece in [""] if one.deleted else _pieces(content):

@@ -24,7 +24,7 @@ from ringfence.sandbox.worktree.opening import opened_side, opened_taking
 from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
 from ringfence.sandbox.worktree.refs import Unreadable, real_refs
-from ringfence.sandbox.worktree.repository import Repository, read_small
+from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, entries, recover_index, same_tree
 
 
@@ -165,8 +165,27 @@ class Takeover:
         carrying.mend(folder, self.root)
         index = b"" if decider is None else read_small(self.repository.index, MAX_INDEX)
         reached = NOTHING if decider is None else look(self.root, self.repository, index)
-        judge = HistoryJudge(root=self.root, decider=decider, hides=self.hides, approved=approved, reached=reached)
+        judge = HistoryJudge(
+            root=self.root,
+            decider=decider,
+            hides=self.hides,
+            approved=approved,
+            reached=reached,
+            lacks=self._submodule_lacks,
+        )
         return opened_taking(layer, self.repository, self.record(folder), judge)
+
+    def _submodule_lacks(self, path: str, oid: str) -> bool:
+        """Whether a submodule that is checked out in the real tree has no such commit."""
+        try:
+            inner = find_repository(f"{self.root}/{path}")
+        except RingfenceError:
+            return False
+        if inner is None:
+            return False
+        owner = os.stat(inner.common)
+        git = Git(directory=inner.directory, owner=(owner.st_uid, owner.st_gid))
+        return not git.run("cat-file", "-e", f"{oid}^{{commit}}").ok
 
 
 def _packed(path: str) -> Packed | None:

@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ringfence.model.ids import Bytes
 from ringfence.sandbox.worktree import kernel
@@ -21,6 +21,10 @@ MAX_DEPTH = 96
 MAX_PATH = 3800
 MAX_CHANGES = 100_000
 """A box can make more files than anybody would look at; judging must end in bounded time all the same."""
+_QUIET = frozenset({"objects", "logs", "index", "COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD"})
+"""What git writes in the repository of a submodule whatever it is asked."""
+_OF_A_REPOSITORY = frozenset({"HEAD", "branches", "config", "description", "hooks", "info", "packed-refs", "refs"})
+_MODULE = "a submodule's own repository stays in the layer; begin the mission in the submodule to have its commits"
 _XATTRS = ("user.overlay.", "trusted.overlay.")
 
 
@@ -112,8 +116,26 @@ class Walk:
             yield _change(path, info, under, fault="the path is longer or deeper than this gate takes")
         elif is_git_name(name) and (spot.depth > 0 or name != ".git" or under is None):
             yield _change(path, info, under)  # a repository made in the box: one line, not thousands
+        elif path == ".git/modules":
+            yield from self._modules(spot)
         else:
             yield from self._subfolder(spot)
+
+    def _modules(self, spot: _Spot) -> Iterator[Change]:
+        """Repositories of submodules: one line for each that says something else than before, whatever number of files that took."""
+        told = set()
+        for change in self._subfolder(spot):
+            parts = change.path.split("/")
+            if change.kind is ChangeKind.SAME or change.implied:
+                yield change
+            elif not _QUIET.isdisjoint(parts[2:]):
+                yield replace(change, internal=True)
+            else:
+                at = next((n for n, part in enumerate(parts) if n > 2 and part in _OF_A_REPOSITORY), len(parts))
+                path = "/".join(parts[:at])
+                if path not in told:
+                    told.add(path)
+                    yield replace(change, path=path, node=Node.DIRECTORY, fault=_MODULE)
 
     def _subfolder(self, spot: _Spot) -> Iterator[Change]:
         path, name, info, under = spot.path, spot.name, spot.info, spot.under
