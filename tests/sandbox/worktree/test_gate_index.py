@@ -219,3 +219,36 @@ def test_a_branch_that_a_person_moved_and_packed_meanwhile_is_a_conflict(repo):
     _, history = bench.gate()
     assert names(history.conflicts) == ["refs/heads/main"]
     assert bench.git("log", "-1", "--format=%s") == "person\n"
+
+
+REBASE = "GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -i --force-rebase base"
+
+
+def test_a_branch_that_a_person_began_to_rebase_meanwhile_stays_for_the_rebase_to_move(repo):
+    bench = repo()
+    bench.git("branch", "base")
+    save(bench, "m", "m\n", "m")
+    tick()
+    bench.box("echo z > z; git add z; git commit -qm z")
+    tick()
+    person(bench, REBASE)
+    _, history = bench.gate()
+    assert names(history.conflicts) == ["refs/heads/main"]
+    assert "rebase" in history.conflicts[0].reason
+    person(bench, "git rebase --continue")
+    assert "On branch main" in bench.git("status")
+    assert bench.git("log", "-1", "--format=%s", history.conflicts[0].kept) == "z\n"
+
+
+def test_a_branch_that_is_rebased_in_another_worktree_stays(repo):
+    bench = repo()
+    bench.git("branch", "base")
+    bench.git("worktree", "add", "-q", "-b", "side", "../side")
+    save(bench, "m", "m\n", "m")
+    person(bench, f"cd ../side && echo s > s && git add s && git commit -qm s && {REBASE}")
+    tick()
+    bench.box("git update-ref refs/heads/side main")
+    _, history = bench.gate()
+    assert names(history.conflicts) == ["refs/heads/side"]
+    person(bench, "cd ../side && git rebase --continue")
+    assert "On branch side" in bench.git("-C", "../side", "status")

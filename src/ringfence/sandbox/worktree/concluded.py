@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from ringfence.sandbox.worktree.change import Change, ChangeKind
 from ringfence.sandbox.worktree.removal import remove_tree
+from ringfence.sandbox.worktree.repository import read_small
 
 _NOTED = (
     "rebase-merge", "rebase-apply", "sequencer", "CHERRY_PICK_HEAD", "REVERT_HEAD", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG",
@@ -38,10 +39,18 @@ def autostashes(directory: str, names: Iterable[str]) -> list[str]:
     """Edits of the person's that git put by for that work: what names their commits."""
     found = []
     for name in _AUTOSTASH:
-        if name.split("/", maxsplit=1)[0] in names and os.path.isfile(f"{directory}/{name}"):
-            with open(f"{directory}/{name}", encoding="ascii", errors="replace") as stream:
-                found += stream.read(100).split()[:1]
+        if name.split("/", maxsplit=1)[0] in names:
+            found += read_small(f"{directory}/{name}", 100).decode("ascii", "replace").split()[:1]
     return found
+
+
+def rebased(directory: str, name: str, *, since: int) -> bool:
+    """Whether a rebase of a branch is under way in a git directory, begun after an instant (ns)."""
+    for work in ("rebase-merge", "rebase-apply"):
+        path = f"{directory}/{work}/head-name"
+        if read_small(path, 4096).strip() == os.fsencode(name) and os.lstat(path).st_ctime_ns > since:
+            return True
+    return False
 
 
 def put_by(directory: str, names: Iterable[str], folder: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import layers, state
 from ringfence.sandbox.worktree.change import Change, Node
-from ringfence.sandbox.worktree.concluded import autostashes, concluded, put_by
+from ringfence.sandbox.worktree.concluded import autostashes, concluded, put_by, rebased
 from ringfence.sandbox.worktree.git_left import goes, layer_index, other_ref
 from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
@@ -219,9 +219,9 @@ class Taking:
         if base == "moved":
             self._keep_aside(move)
             return
-        other = self._checked_out_elsewhere(move.name)
+        other = self._in_use(move.name)
         if other:
-            self._keep_aside(move, f"another worktree, {other!r}, has it checked out")
+            self._keep_aside(move, other)
             return
         git = self._real_git()
         if move.new is None:  # a deleted branch's commits stay reachable
@@ -237,13 +237,17 @@ class Taking:
             return
         self._put("moved", item_of(move, Tier.ALLOW, "gate/history", "every path is allowed"))
 
-    def _checked_out_elsewhere(self, name: str) -> str:
-        """The worktree that has this branch checked out, other than this one: moving it would pull the rug from under it."""
+    def _in_use(self, name: str) -> str:
+        """Why a branch may not move, as git sees it too: another worktree has it, or a rebase that the mission knows nothing of."""
         common, own = self.repository.common, os.path.realpath(self.repository.directory)
         names = os.listdir(f"{common}/worktrees") if os.path.isdir(f"{common}/worktrees") else []
         for directory in (common, *(f"{common}/worktrees/{one}" for one in names)):
-            if os.path.realpath(directory) != own and read_head(directory) == name:
-                return os.path.basename(directory) if directory != common else "the main one"
+            mine = os.path.realpath(directory) == own
+            if not mine and read_head(directory) == name:
+                other = os.path.basename(directory) if directory != common else "the main one"
+                return f"another worktree, {other!r}, has it checked out"
+            if rebased(directory, name, since=self.record.git.instant() if mine else 0):
+                return "someone else began to rebase it"
         return ""
 
     def _real_git(self) -> Git:
