@@ -91,6 +91,17 @@ def test_a_real_overlay_and_a_read_only_mount_are_refused(tmp_path):
     assert done.stdout.split() == ["overlay-on-overlay", "worktree-read-only"], done.stderr
 
 
+def test_a_repository_that_borrows_objects_out_of_sight_is_refused_with_the_way_out(tmp_path):
+    git(tmp_path, "init", "-q", "lender")
+    git(tmp_path / "lender", "commit", "-q", "--allow-empty", "-m", "one")
+    git(tmp_path, "clone", "-q", "--shared", "lender", "repo")
+    fault = refused(tmp_path / "repo", tmp_path / "state", "objects-borrowed")
+    assert str(tmp_path / "lender") in fault.what
+    git(tmp_path / "repo", "repack", "-q", "-a", "-d")
+    (tmp_path / "repo/.git/objects/info/alternates").write_text("# none\n")
+    Worktree.open(str(tmp_path / "repo"), str(tmp_path / "state"))
+
+
 def test_a_bare_repository_is_refused_with_the_way_out(tmp_path):
     git(tmp_path, "init", "-q", "--bare", "repo")
     assert "worktree add" in refused(tmp_path / "repo", tmp_path / "state", "bare-repository").remedy

@@ -62,7 +62,21 @@ def find_repository(root: str) -> Repository | None:
         raise _broken(dot, f"it leads back into the worktree, to {common!r}")
     if not inside and (root + "/").startswith(common + "/"):
         raise _broken(dot, f"the worktree lies inside its own git directory {common!r}")
+    _refuse_borrowed(f"{common}/objects", (root, common))
     return Repository(directory=directory, common=common, inside=inside)
+
+
+def _refuse_borrowed(objects: str, seen: tuple[str, ...]) -> None:
+    """No box is shown another repository's objects, and git finds nothing where some that it needs are out of sight."""
+    for line in read_small(f"{objects}/info/alternates", _LIMIT).splitlines():
+        path = os.path.realpath(os.path.join(objects, os.fsdecode(line.strip(b'"'))))
+        if line and not line.startswith(b"#") and not any(path.startswith(place + "/") for place in seen):
+            raise RingfenceError(
+                "objects-borrowed",
+                f"this repository borrows objects of another one, {path!r}, which no box sees: git would find no commit there",
+                where=f"{objects}/info/alternates",
+                remedy="give it its own: git repack -a -d && rm .git/objects/info/alternates",
+            )
 
 
 def read_small(path: str, limit: int) -> bytes:
