@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -535,3 +536,36 @@ def test_a_reftable_is_refused_with_what_to_do(repo):
     bench.box("touch .git/reftable-anything")
     report = bench.tree.take_history(bench.layer, bench.rules, now=1)
     assert "git refs migrate" in report.refused[0].reason
+
+
+def test_a_tag_of_something_else_than_a_commit_is_refused_and_the_rest_goes_through(repo):
+    """No path names such content, so nobody would judge it."""
+    bench = repo()
+    bench.rules.on_content("AKIA", Tier.DENY)
+    bench.box(
+        "o=$(echo AKIA123 | git hash-object -w --stdin); git tag bare $o; git tag -a -m t told $o; git tag -a -m t twice told; "
+        "git tag -a -m t whole HEAD^{tree}; echo 1 >> a.txt; git commit -qam one; git tag -a -m t fine"
+    )
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main", "refs/tags/fine"]
+    assert names(history.refused) == [f"refs/tags/{name}" for name in ("bare", "told", "twice", "whole")]
+    assert bench.git("tag") == "fine\n"
+
+
+@pytest.mark.parametrize(("old", "new"), [("feature", "feature/x"), ("feature/x", "feature"), ("a/b/c", "a/b")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_branch_renamed_to_a_name_that_needs_its_place_waits_with_it(repo, old, new, packed):
+    bench = repo()
+    bench.git("branch", old)
+    if packed:
+        bench.git("pack-refs", "--all", "--prune")
+    time.sleep(0.02)  # more than a tick of the clock by which files get their times
+    bench.box(f"git checkout -q {old}; git branch -m {old} {new}; echo z > z; git add z; git commit -qm z")
+    _, history = bench.gate()
+    assert sorted(names(history.held)) == ["HEAD", *sorted((f"refs/heads/{old}", f"refs/heads/{new}"))]
+    assert not history.conflicts
+    assert bench.box("git log -1 --format=%s; git branch --show-current") == f"z\n{new}\n"
+    _, history = bench.gate(approved=[f"refs/heads/{old}"])
+    assert history.clean
+    assert bench.git("branch", "--format=%(refname:short)").split() == sorted((new, "main"))
+    assert bench.git("status", "--porcelain") == ""

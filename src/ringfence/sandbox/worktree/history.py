@@ -7,6 +7,7 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 """
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
@@ -24,6 +25,7 @@ from ringfence.sandbox.worktree.refs import (
     Move,
     Refs,
     Unreadable,
+    in_the_way,
     layer_refs,
     moves,
     packed_away,
@@ -100,15 +102,22 @@ class Taking:
         if not wanted.head.startswith("refs/"):
             tips.append(("HEAD", wanted.head))
         known = [*real.names.values(), *([real.head] if not real.head.startswith("refs/") else [])]
-        store.check_tips(tips, known)
+        odd = store.check_tips(tips, known)
         taken = remote_names(self.common) | real.names.keys() | real.other.keys() | wanted.names.keys()
-        judged = [self._shadowing(store, move, taken) or self.judge.judge(store, move, known) for move in todo]
+        gone = {move.name for move in todo if move.new is None and move.name in self.judge.approved}
+        judged = [
+            _refused_as(move, odd.get(move.name))
+            or self._no_place(move, real.names.keys() | real.other.keys(), gone)
+            or self._shadowing(store, move, taken)
+            or self.judge.judge(store, move, known)
+            for move in todo
+        ]
         good = [move for move, item in zip(todo, judged, strict=True) if item.tier is Tier.ALLOW]
         for move, item in zip(todo, judged, strict=True):
             if item.tier is not Tier.ALLOW:
                 self._put("held" if item.tier is Tier.ASK else "refused", item)
                 self._remember(move)
-        head = self._judge_head(store, real, wanted, good, known)
+        head = "HEAD" not in odd and self._judge_head(store, real, wanted, good, known)
         if good or head:
             store.hand_over(self.owner)
         before = real.tip()
@@ -116,7 +125,7 @@ class Taking:
         if expected is not None and expected != before:
             self.record.index_owed = (before or "", expected)
             state.store(self.folder, self.record)
-        for move in good:
+        for move in sorted(good, key=lambda move: move.name not in gone):  # what makes room for another name goes first
             self._move(move, real, store)
         if head:
             self._move_head(real, wanted)
@@ -153,6 +162,16 @@ class Taking:
         if tip is None or self._touched_since(self.directory, "HEAD") or self._touched_since(self.common, path):
             return False
         return self._amounts(read_small(self.repository.index, MAX_INDEX), tip)
+
+    def _no_place(self, move: Move, names: Collection[str], gone: Collection[str]) -> RefItem | None:
+        """A new name waits while another one stands where git would keep it, as when a branch was renamed to one below it."""
+        if move.old is not None or move.new is None:
+            return None
+        there = [name for name in in_the_way(move.name, names) if name not in gone]
+        if not there:
+            return None
+        why = f"git cannot have it beside {there[0]!r}; name that one to let it go"
+        return item_of(move, Tier.ASK, "gate/ref-no-place", why)
 
     def _shadowing(self, store: Quarantine, move: Move, taken: frozenset[str]) -> RefItem | None:
         """A new name that a person, and a script, would take for another branch, the remote's, or a commit, waits."""
@@ -205,7 +224,14 @@ class Taking:
             oid = wanted.names.get(wanted.head)
             fine = any(m.name == wanted.head for m in good) or (oid is not None and oid == real.names.get(wanted.head))
             if not fine and oid is not None:
-                self._refuse("HEAD", real.head, wanted.head, f"{wanted.head} itself was not taken")
+                why, held = (
+                    f"{wanted.head} itself was not taken",
+                    any(i.name == wanted.head for i in self._lists["held"]),
+                )
+                move = Move(name="HEAD", old=real.head, new=wanted.head)
+                self._remember(move)
+                tier = Tier.ASK if held else Tier.DENY
+                self._put("held" if held else "refused", item_of(move, tier, "gate/history", why))
             return fine or oid is None
         item = self.judge.judge(store, Move(name="HEAD", old=real.head, new=wanted.head), known)
         if item.tier is not Tier.ALLOW:
@@ -389,3 +415,9 @@ class Taking:
             told_before=self._told,
             index=index,
         )
+
+
+def _refused_as(move: Move, kind: str | None) -> RefItem | None:
+    if kind is None:
+        return None
+    return item_of(move, Tier.DENY, "gate/history", f"it points to a {kind}, which no branch or tag of a box may")

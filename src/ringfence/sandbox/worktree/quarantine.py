@@ -99,27 +99,39 @@ class Quarantine:
             raise Rejected(f"the bundle's objects are not sound: {answer.error}")
         return True
 
-    def check_tips(self, tips: Iterable[tuple[str, str]], known: Iterable[str]) -> None:
-        """Every new tip must be there, be of its ref's type, and lead only to what is there. Raises Rejected."""
+    def check_tips(self, tips: Iterable[tuple[str, str]], known: Iterable[str]) -> dict[str, str]:
+        """By name, tips of a type that their ref may not have. The others lead only to what is there, or Rejected is raised."""
         wanted = list(tips)
-        answer = self.git.run("cat-file", "--batch-check", given=_lines(oid for _, oid in wanted))
-        types = [line.split() for line in answer.out.decode().splitlines()]
-        if not answer.ok or len(types) != len(wanted):
-            raise Rejected(f"the new tips cannot be read: {answer.error}")
-        for (name, oid), found in zip(wanted, types, strict=True):
-            kind = found[1] if len(found) > 1 else "missing"
-            if kind != "commit" and not (kind == "tag" and name.startswith("refs/tags/")):
-                raise Rejected(f"{name} points to {oid[:12]}, which is {kind}")
+        kinds = self._kinds(oid for _, oid in wanted)
+        behind = self._kinds(f"{oid}^{{}}" for _, oid in wanted)
+        odd = {}
+        for (name, oid), kind, end in zip(wanted, kinds, behind, strict=True):
+            if "missing" in {kind, end}:
+                raise Rejected(f"{name} points to {oid[:12]}, which is missing")
+            if kind == "tag" and not name.startswith("refs/tags/"):
+                odd[name] = kind
+            elif end != "commit":
+                odd[name] = end
         walk = self.git.run(
             "rev-list",
             "--ignore-missing",
             "--objects",
             "--quiet",
             "--stdin",
-            given=_revisions([o for _, o in wanted], known),
+            given=_revisions([oid for name, oid in wanted if name not in odd], known),
         )
         if not walk.ok:
             raise Rejected(f"the history is not complete: {walk.error}")
+        return odd
+
+    def _kinds(self, names: Iterable[str]) -> list[str]:
+        """What kind of object each name is, or "missing"."""
+        wanted = list(names)
+        answer = self.git.run("cat-file", "--batch-check", given=_lines(wanted))
+        found = [line.split()[1] for line in answer.out.decode().splitlines()]
+        if not answer.ok or len(found) != len(wanted):
+            raise Rejected(f"the new tips cannot be read: {answer.error}")
+        return found
 
     def descends(self, new: str, old: str) -> bool:
         """Whether a commit has another one among its ancestors."""

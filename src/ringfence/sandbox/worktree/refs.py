@@ -7,7 +7,7 @@ name or value that git would not have written makes the whole reading fail.
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ringfence.sandbox.worktree import kernel
@@ -98,8 +98,10 @@ def layer_refs(real: Refs, side: GitSide, changes: Iterable[Change]) -> Refs:
             head = _head(None if gone else _read(side.upper, side.physical(change.path)))
         elif name == "packed-refs":
             packed = {} if gone else _packed(_read(side.upper, side.physical(change.path)), real.other, strict=True)
-        elif change.node is Node.DIRECTORY or name.endswith(".lock"):
+        elif name.endswith(".lock"):
             continue
+        elif change.node is Node.DIRECTORY:
+            loose.pop(name, None)  # a name that was a branch's is a folder's now
         elif gone:
             loose.pop(name, None)
         else:
@@ -156,6 +158,17 @@ def remote_names(common: int) -> frozenset[str]:
                     found.add(name)
         os.close(folder)
     return frozenset(name for name in found if name.startswith(_REMOTES))
+
+
+def in_the_way(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """Refs of ``names`` that cannot be there beside ``name``: one is the folder that the other one's file would lie in."""
+    above = {folder for folder in _folders(name) if folder in names}
+    return tuple(sorted(above)) or tuple(other for other in names if other.startswith(name + "/"))
+
+
+def _folders(name: str) -> Iterator[str]:
+    while name := name.rpartition("/")[0]:
+        yield name
 
 
 def shadowed(name: str, taken: frozenset[str]) -> str:
