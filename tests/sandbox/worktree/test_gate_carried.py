@@ -140,3 +140,23 @@ def test_ignored_paths_of_two_missions_at_work_at_the_same_time_are_both_there(b
     other_mission(bench, "m-3", ends=False)
     found = bench.box("ls .venv/one node_modules/* src/x.pyc")
     assert found.split() == [".venv/one", "node_modules/two", "src/x.pyc"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "rm -rf .git/refs/notes .git/logs/refs; echo x > .git/refs/notes; ln -s /etc .git/logs/refs",
+        "rm -rf .git/logs/refs/stash; mkdir -p .git/logs/refs/stash/x",
+        "rm -rf .git/objects/info; ln -s /etc .git/objects/info",
+        "printf 'no line\\n%0100000d\\n' 7 > .git/logs/refs/stash",
+    ],
+)
+def test_whatever_a_box_put_in_the_place_of_git_folders_a_mission_ends(bench, odd):
+    call(bench, "echo one > a.txt; git stash -q; git notes add -m noted")
+    other_mission(bench, "m-2", ends=False)
+    call(bench, f"echo two > a.txt; git stash -q; {odd}")
+    for name in ("m-1", "m-2"):
+        other_mission(bench, name, ends=False)
+        bench.tree.end(bench.tree.look(bench.mission))
+    other_mission(bench, "m-3", ends=False)
+    assert bench.box("git status --porcelain") == ""

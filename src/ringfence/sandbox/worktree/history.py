@@ -117,6 +117,8 @@ class Taking:
             if item.tier is not Tier.ALLOW:
                 self._put("held" if item.tier is Tier.ASK else "refused", item)
                 self._remember(move)
+        if "HEAD" in odd:
+            self._refuse("HEAD", real.head, wanted.head, f"it points to a {odd['HEAD']}")
         head = "HEAD" not in odd and self._judge_head(store, real, wanted, good, known)
         if good or head:
             store.hand_over(self.owner)

@@ -4,29 +4,46 @@ Both are folders of git's files that layers carried, written by agents: read ben
 """
 
 import contextlib
+import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
 
 from ringfence.sandbox.worktree import kernel
 
 _LOG, _REF = "logs/refs/stash", "refs/stash"
 _WHOLE = ("objects", "refs/notes", "logs/refs/notes")
 _LINE = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) ((?:[0-9a-f]{40}|[0-9a-f]{64})) [^\n]+\Z")
+_FRESH = "stash.lock"
 _MAX_LOG = 4 * 1024 * 1024
 
 
 def join(older: str, newer: str) -> None:
-    """Add to git's files in ``newer`` what those in ``older`` have beyond them of stash and notes."""
+    """Add to git's files in ``newer`` what those in ``older`` have beyond them of stash and notes.
+
+    What a box put in the place of git's folders there keeps its place. Raises OSError where there is no room.
+    """
     with contextlib.ExitStack() as opened:
         source, target = (_opened(opened, path) for path in (older, newer))
         for path in _WHOLE:
-            _move(source, target, path)
+            with _odd_places():
+                _move(source, target, path)
         entries = _entries(source)
         known = {new for new, _ in entries}
         entries += [(new, line) for new, line in _entries(target) if new not in known]
         if entries:
-            _store(target, entries)
+            with _odd_places():
+                _store(target, entries)
+
+
+@contextlib.contextmanager
+def _odd_places() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+            raise
 
 
 def _opened(opened: contextlib.ExitStack, path: str) -> int:
@@ -99,12 +116,13 @@ def _store(fd: int, entries: list[tuple[bytes, bytes]]) -> None:
         try:
             info = os.fstat(folder)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as stream:
+                os.unlink(_FRESH, dir_fd=folder)
+            fresh = os.open(_FRESH, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+            with open(fresh, "wb") as stream:
                 stream.write(data)
                 if os.geteuid() == 0:
                     os.fchown(stream.fileno(), info.st_uid, info.st_gid)
+            os.rename(_FRESH, name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             os.close(folder)
 
