@@ -55,3 +55,25 @@ def test_a_commit_that_changes_the_policy_is_left_out(committing):
     report = committing.json("run", "--json", "--", "sh", "task.sh")
     assert git(committing.project, "rev-parse", "HEAD") == before
     assert report["gate"]["history"]["refused"], report["gate"]
+
+
+@pytest.mark.parametrize("verb", [("discard", "--all"), ("end",)])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_mission_whose_repository_is_gone_can_be_given_up(cli, tmp_path, verb, again):
+    cli.task("mkdir -p .github/workflows; echo x > .github/workflows/x.yml\n")
+    cli("run", "--", "sh", "task.sh")
+    (mission,) = cli.json("mission", "list", "--json")["missions"]
+    cli.project.rename(tmp_path / "elsewhere")
+    if again:
+        cli.project.mkdir()
+    refused = cli("mission", "commit", mission["id"], cwd=tmp_path)
+    assert refused.returncode == 1
+    assert "discard" in refused.stderr
+    done = cli("mission", verb[0], mission["id"], *verb[1:], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (cli.root / "state" / "missions" / mission["id"] / "upper").exists()
+    if verb[0] == "discard":
+        assert cli("mission", "end", mission["id"], cwd=tmp_path).returncode == 0
+    torn = cli("teardown", cwd=tmp_path)
+    cli.project.mkdir(exist_ok=True)
+    assert "kept" not in torn.stdout, torn.stdout

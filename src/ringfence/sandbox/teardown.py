@@ -133,10 +133,15 @@ def remove_unused(folder: str) -> bool:
     """Remove the layer of a mission in which nothing was ever changed; whether there is none now. Raises OSError."""
     if _changed(folder):
         return False
+    remove_layer(folder)
+    return True
+
+
+def remove_layer(folder: str) -> None:
+    """Remove the layer of a mission with all that is in it; the undo journal and what conflicts set aside stay."""
     for part in PARTS:
         removal.remove_tree(f"{folder}/{part}")
     _unlink(folder)
-    return True
 
 
 def _unlink(folder: str) -> None:

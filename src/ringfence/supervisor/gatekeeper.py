@@ -24,6 +24,7 @@ from ringfence.policy.policy import Policy
 from ringfence.sandbox.facts import HostFacts
 from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
+from ringfence.sandbox.teardown import remove_layer
 from ringfence.sandbox.worktree.change import GateReport
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor.door import Deciding, Door
@@ -202,22 +203,30 @@ class Gatekeeper:
         if self._untouched(mission):
             return {"id": mission.id, "discarded": []}
         with self.one_at_a_time(mission):
-            tree, layer, _ = self._of(mission)
+            found = self._of(mission) if paths else self._of_what_is_left(mission)
             self._door.note(
                 EntryKind.MISSION,
                 {"action": "discard", "by": by.name, "paths": list(paths)},
                 mission=MissionId(mission.id),
             )
+            if found is None:
+                remove_layer(self._missions.folder(MissionId(mission.id)))
+                return {"id": mission.id, "discarded": ["."]}
+            tree, layer, _ = found
             dropped = tree.discard(layer, paths or None)
         self._later.do(tree.sweep)
         return {"id": mission.id, "discarded": list(dropped)}
 
     def end(self, mission: Mission) -> None:
-        """Remove the layer of a mission that is over; ignored paths are carried on to the next one."""
+        """Remove the layer of a mission that is over; ignored paths are carried on to the next one of the repository, if it is there."""
         if self._untouched(mission):
             return
         with self.one_at_a_time(mission):
-            tree, layer, _ = self._of(mission)
+            found = self._of_what_is_left(mission)
+            if found is None:
+                remove_layer(self._missions.folder(MissionId(mission.id)))
+                return
+            tree, layer, _ = found
             tree.end(layer)
             shutil.rmtree(f"{os.path.dirname(layer.upper)}/middle", ignore_errors=True)
         self._later.do(tree.sweep)
@@ -239,6 +248,15 @@ class Gatekeeper:
             mission=MissionId(mission.id),
             run_id=mission.id,
         )
+
+    def _of_what_is_left(self, mission: Mission) -> tuple[Worktree, Layer, Policy] | None:
+        """The same, or None where the repository is gone, or another one at its path: then only the layer is left."""
+        try:
+            return self._of(mission)
+        except RingfenceError as error:
+            if error.code not in {"not-a-directory", "worktree-replaced"}:
+                raise
+            return None
 
     def _of(self, mission: Mission) -> tuple[Worktree, Layer, Policy]:
         policy = self._door.stored_policy(Sha256(mission.policy_digest), mission.root)

@@ -30,7 +30,11 @@ def check_root(root: str) -> str:
     real = os.path.realpath(root)
     if not os.path.isdir(real):
         raise _refused(
-            "not-a-directory", f"{root!r} is not a directory", real, "give the root folder of the repository"
+            "not-a-directory",
+            f"{root!r} is not a directory",
+            real,
+            "give the root folder of the repository; of a mission whose repository is gone: put it back, or give the mission's "
+            "changes up (ringfence mission discard ID --all)",
         )
     if real == "/":
         raise _refused("root-too-broad", "the worktree would be the whole system", real, "give one repository's folder")
