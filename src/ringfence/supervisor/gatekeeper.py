@@ -26,6 +26,7 @@ from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.plan import STANDARD_PATH, plan_box
 from ringfence.sandbox.teardown import remove_layer
 from ringfence.sandbox.worktree.change import GateReport
+from ringfence.sandbox.worktree.concluded import NOTED
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor.door import Deciding, Door
 from ringfence.supervisor.explicit import Explicit
@@ -119,7 +120,7 @@ class Gatekeeper:
         decider, now, layer = Deciding(self._door, policy, context), self._door.now(), layer_of(plan)
         files = tree.commit(layer, decider, only=only, now=now, approved=approved, last=mission.one_call)
         history = None
-        refs = only is None or any(path == "HEAD" or path.startswith("refs/") for path in only)
+        refs = only is None or any(path in {"HEAD", *NOTED} or path.startswith("refs/") for path in only)
         wanted = tree.bundle_request(layer) if refs else None
         if wanted is not None:
             self._bundle(replace(plan, argv=wanted.argv, cwd=wanted.cwd, network="none", pty=False), tree)

@@ -58,6 +58,9 @@ class Passed:
                 for ref in refs:
                     kept = f"; the mission's commits are kept as {ref.kept}" if ref.kept else ""
                     yield f"not moved, {word}: {_shown(ref.name)}: {ref.reason}{kept}"
+            for ref in history.moved:
+                if ref.kept:
+                    yield f"over: {_shown(ref.name)}: {ref.reason}; what git noted of it is kept in {ref.kept}"
             if history.index:
                 yield f"the index was left as it is: {history.index}"
 

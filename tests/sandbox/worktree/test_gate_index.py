@@ -83,11 +83,8 @@ GOES_ON = "echo both > a.txt; git add a.txt; git -c core.editor=true "
     [
         ("git merge side", GOES_ON + "merge --continue"),
         ("git merge side", "git checkout -q --ours a.txt; git add a.txt; git commit -qm ours"),
-        ("git merge side", "git merge --abort"),
         ("git cherry-pick side", GOES_ON + "cherry-pick --continue"),
-        ("git cherry-pick side", "git cherry-pick --abort"),
         ("git checkout -q side && git rebase main", GOES_ON + "rebase --continue"),
-        ("git checkout -q side && git rebase main", "git rebase --abort"),
         ("git revert --no-edit HEAD~1", GOES_ON + "revert --continue"),
     ],
 )
@@ -106,6 +103,36 @@ def test_what_a_persons_git_had_stopped_at_is_over_when_the_mission_brought_it_t
     assert bench.git("log", "-1", "--format=%H") == bench.box("git log -1 --format=%H")
     kept = next(item.kept for item in history.moved if item.kept)
     assert os.listdir(kept)
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended", "name"),
+    [
+        ("git merge side", "git merge --abort", "MERGE_HEAD"),
+        ("git merge side", "rm .git/MERGE_HEAD; echo both > a.txt; git commit -qam plain", "MERGE_HEAD"),
+        ("git cherry-pick side", "git cherry-pick --abort", "CHERRY_PICK_HEAD"),
+        ("git checkout -q side && git rebase main", "git rebase --abort", "rebase-merge"),
+    ],
+)
+def test_what_a_mission_gave_up_is_given_up_when_a_person_says_so(repo, begun, ended, name):
+    bench = repo()
+    stopped(bench, begun)
+    noted = set(os.listdir(f"{bench.root}/.git"))
+    head = bench.git("rev-parse", "--symbolic-full-name", "HEAD")
+    bench.box(ended)
+    _, history = bench.gate()
+    assert names(history.held)[0] == name
+    assert not noted - set(os.listdir(f"{bench.root}/.git"))
+    assert bench.git("rev-parse", "--symbolic-full-name", "HEAD") == head
+    assert "U" in bench.git("status", "--porcelain") or "plain" in ended
+    assert bench.box("git status --porcelain") == ""
+    _, history = bench.gate(approved=[name])
+    assert history.clean or names(history.held) == ["HEAD"]
+    _, history = bench.gate()
+    assert history.clean
+    assert bench.git("status", "--porcelain") == ""
+    assert not os.path.exists(f"{bench.root}/.git/{name}")
+    assert os.path.exists(f"{os.path.dirname(bench.layer.upper)}/concluded/1/index")
 
 
 def test_what_a_person_went_on_with_meanwhile_is_not_over(repo):

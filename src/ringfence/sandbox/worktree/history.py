@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import layers, state
 from ringfence.sandbox.worktree.change import Change, Node
-from ringfence.sandbox.worktree.concluded import autostashes, concluded, put_by, rebased
+from ringfence.sandbox.worktree.concluded import autostashes, concluded, finished, put_by, rebased
 from ringfence.sandbox.worktree.git_left import goes, layer_index, other_ref
 from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
@@ -84,7 +84,11 @@ class Taking:
         store = Quarantine(f"{self.folder}/quarantine.git", f"{self.repository.common}/objects", sha256=sha256)
         store.make()
         try:
-            index = self._carry_out(store, real, wanted, todo) if todo or real.head != wanted.head else ""
+            if todo or real.head != wanted.head:
+                index = self._carry_out(store, real, wanted, todo, over)
+            else:
+                index = ""
+                self._hold_given_up(store, real, wanted, todo, over)
             index = self._conclude(store, over) or index
         except Rejected as answer:
             for move in todo or (Move(name="HEAD", old=real.head, new=wanted.head),):
@@ -96,13 +100,16 @@ class Taking:
         self._settle(internal, real_refs(self.common, self.directory), wanted)
         return self._report(index)
 
-    def _carry_out(self, store: Quarantine, real: Refs, wanted: Refs, todo: tuple[Move, ...]) -> str:
+    def _carry_out(
+        self, store: Quarantine, real: Refs, wanted: Refs, todo: tuple[Move, ...], over: tuple[str, ...]
+    ) -> str:
         store.index_bundle(self.side.upper, self.side.physical(f".git/{BUNDLE}"))
         tips = [(move.name, move.new) for move in todo if move.new is not None]
         if not wanted.head.startswith("refs/"):
             tips.append(("HEAD", wanted.head))
         known = [*real.names.values(), *([real.head] if not real.head.startswith("refs/") else [])]
         odd = store.check_tips(tips, known)
+        self._hold_given_up(store, real, wanted, todo, over)
         taken = remote_names(self.common) | real.names.keys() | real.other.keys() | wanted.names.keys()
         gone = {move.name for move in todo if move.new is None and move.name in self.judge.approved}
         judged = [
@@ -132,6 +139,17 @@ class Taking:
         if head:
             self._move_head(real, wanted)
         return self._follow_index(store)
+
+    def _hold_given_up(
+        self, store: Quarantine, real: Refs, wanted: Refs, todo: tuple[Move, ...], over: tuple[str, ...]
+    ) -> None:
+        """What a person had resolved so far is worth more than a command of the mission: giving it up is theirs to allow."""
+        moved, ends = {move.name for move in todo}, (real.tip(), wanted.tip())
+        if not over or finished(over, self.repository.directory, moved, ends, store.descends):
+            return
+        if self.judge.approved.isdisjoint(over):
+            why = "the mission gave up what git had stopped at here; name it to give that up in the repository too"
+            self._put("held", item_of(Move(name=over[0], old=None, new=None), Tier.ASK, "gate/given-up", why))
 
     def _conclude(self, store: Quarantine, names: tuple[str, ...]) -> str:
         """Let what a person's git had stopped at be over, where all that the mission made of it arrived."""
@@ -221,6 +239,12 @@ class Taking:
 
     def _judge_head(self, store: Quarantine, real: Refs, wanted: Refs, good: list[Move], known: list[str]) -> bool:
         if wanted.head == real.head:
+            return False
+        given_up = next((item.name for item in self._lists["held"] if item.rule == "gate/given-up"), "")
+        if given_up:
+            move = Move(name="HEAD", old=real.head, new=wanted.head)
+            self._remember(move)
+            self._put("held", item_of(move, Tier.ASK, "gate/given-up", f"it waits for {given_up}"))
             return False
         if wanted.head.startswith("refs/"):
             oid = wanted.names.get(wanted.head)
