@@ -63,11 +63,15 @@ def move_index(
     that it holds. ``git`` reads objects (a quarantine repository); ``folder`` is scratch space of our own.
     """
     deadline = time.monotonic() + _PATIENCE
-    while True:
-        why, again = _follow(git, directory, folder, old, new, owner, ours=ours, whole=whole)
-        if not again or time.monotonic() >= deadline:
-            return why
-        time.sleep(_POLL)
+    try:
+        while True:
+            why, again = _follow(git, directory, folder, old, new, owner, ours=ours, whole=whole)
+            if not again or time.monotonic() >= deadline:
+                return why
+            time.sleep(_POLL)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/index.scratch")
 
 
 def _follow(  # noqa: PLR0917 - private

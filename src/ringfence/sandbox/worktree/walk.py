@@ -23,7 +23,9 @@ MAX_CHANGES = 100_000
 """A box can make more files than anybody would look at; judging must end in bounded time all the same."""
 _QUIET = frozenset({"objects", "logs", "index", "COMMIT_EDITMSG", "ORIG_HEAD", "FETCH_HEAD"})
 """What git writes in the repository of a submodule whatever it is asked."""
-_OF_A_REPOSITORY = frozenset({"HEAD", "branches", "config", "description", "hooks", "info", "packed-refs", "refs"})
+_OBEYED = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
+_BORROWED = frozenset({"alternates", "http-alternates"})
+_OF_A_REPOSITORY = frozenset({"HEAD", "branches", "description", "packed-refs", "refs"})
 _MODULE = "a submodule's own repository stays in the layer; begin the mission in the submodule to have its commits"
 _XATTRS = ("user.overlay.", "trusted.overlay.")
 
@@ -122,14 +124,16 @@ class Walk:
             yield from self._subfolder(spot)
 
     def _modules(self, spot: _Spot) -> Iterator[Change]:
-        """Repositories of submodules: one line for each that says something else than before, whatever number of files that took."""
+        """Repositories of submodules: what git would obey by name, and one line for each with branches that say something else."""
         told = set()
         for change in self._subfolder(spot):
             parts = change.path.split("/")
-            if change.kind is ChangeKind.SAME or change.implied:
+            if change.kind is ChangeKind.SAME or change.implied or not _BORROWED.isdisjoint(parts):
                 yield change
             elif not _QUIET.isdisjoint(parts[2:]):
                 yield replace(change, internal=True)
+            elif not _OBEYED.isdisjoint(parts[2:]):
+                yield change
             else:
                 at = next((n for n, part in enumerate(parts) if n > 2 and part in _OF_A_REPOSITORY), len(parts))
                 path = "/".join(parts[:at])
