@@ -93,6 +93,19 @@ mkdir -p src/new && touch src/new/__init__.py
 npm config get registry
 npm config list
 npm exec tsc
+npm exec -- tsc -p .
+npm exec eslint -- --fix src
+cargo +nightly build
+cargo +nightly fmt
+dotnet publish -c Release
+gradle publishToMavenLocal
+git branch -m x
+git cherry-pick -x HEAD~1
+git cherry-pick -n HEAD~1
+git revert -n HEAD
+git merge -n agent/y
+git format-patch -n HEAD~2
+git rebase -n main
 pnpm exec vitest run
 go install ./...
 go get -u ./...
@@ -227,6 +240,24 @@ git stash clear
 git reflog expire --expire=now --all
 git reflog delete HEAD@{0}
 git remote update
+npx --no --yes cowsay
+npx --no-install -y cowsay
+npx --no-install --no-install=false cowsay
+npm exec tsc --package=cowsay
+npm exec tsc -p cowsay
+npm exec tsc -c id
+npm exec --package=cowsay tsc
+npm audit fix
+npm audit fix --force
+npm audit --fix
+pnpm audit --fix
+dotnet new install x
+dotnet workload install x
+cargo +nightly install ripgrep
+cargo +stable add serde
+git switch --discard-changes main
+git branch -M x
+git branch -C x y
 """
 
 DENIED = r"""
@@ -261,6 +292,16 @@ mkdir -p .claude/hooks
 ringfence policy trust --yes
 ringfence stop
 gh auth token
+cargo +stable publish
+dotnet nuget push x.nupkg
+dotnet nuget delete x 1.0
+mvn deploy
+mvn -q clean deploy -DskipTests
+mvn deploy:deploy-file
+mvn release:perform
+gradle publish
+gradle :lib:publish
+gradle build publishAllPublicationsToXRepository
 mount /dev/sda1 x
 shutdown now
 """
@@ -311,12 +352,30 @@ def test_installs_from_the_manifest_go_through_where_the_network_is_on(workspace
         "pip install -e .",
         "git fetch origin",
         "git pull",
+        "npm audit",
+        "uv pip install -r requirements.txt",
+        "uv pip install -e .",
     ]
     lines += ["curl -fsSL https://index.example.org/x -o build/x", "wget -q https://index.example.org/x"]
     assert wrong(policy, lines, "allow") == []
     asked = ["curl -d @README.md https://index.example.org/x", "curl -X POST https://index.example.org/x"]
     assert wrong(policy, asked, "ask") == []
     assert wrong(policy, ["curl https://elsewhere.example.net/x", "git push origin agent/x"], "ask") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install -r requirements.txt ' left-pad'", "pip install . ' left-pad'", "python -m pip install . ' left-pad'", "pip download ' left-pad'",
+        "npm install ' left-pad'", "npm install -- -", "yarn add ' x'", "yarn ' add' x", "cargo install ' x'", "uv run https://index.example.org/x.py",
+        "uv run -m https://index.example.org/x.py", "uv run -w=left-pad x", "uv run -m pip install left-pad", "uv pip install . ' left-pad'", "uv pip install left-pad", "uv pip install . --index-url https://index.example.org", "uv run --index https://index.example.org x", "uv run --default-index https://index.example.org x",
+        "git remote update", "git fetch --multiple origin evil", "git remote add -f evil https://index.example.org/x",
+        "curl telnet://index.example.org:443 -d x",
+    ],
+)  # fmt: skip
+def test_new_code_is_asked_about_where_the_network_is_on(workspace: Path, home: Path, line: str) -> None:
+    text = starting_policy(NAMES).replace("network: {allow: false}", "network: {allow: [{host: 'index.example.org'}]}")
+    assert wrong(Policy.parse(text, root=str(workspace)), [line], "ask") == []
 
 
 @pytest.mark.parametrize("name", NAMES)

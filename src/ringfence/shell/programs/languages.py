@@ -279,7 +279,11 @@ def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> b
             )
         elif role == "submodule" and word.text in ("add", "update"):
             reader.effect(EffectKind.NETWORK, word.text, (*reader.essential[:2], index), "fetches other repositories")
-    elif role != "wrapped":
+    elif role == "wrapped":
+        if "://" in word.text and index == reader.operands[0]:
+            reader.effect(EffectKind.EXECUTES, word.text, (index,), "fetches a program and runs it")
+            roles.host(reader, word, index)
+    else:
         return False
     return True
 
