@@ -142,6 +142,16 @@ if [ -f README.md ]; then cat README.md; fi
 while read -r line; do echo "$line"; done < urls.txt
 x=$(git rev-parse HEAD) && echo "$x"
 chmod +x src/app.py
+chmod +x src/*.py
+chmod 755 scripts/run.sh src/*.py
+chmod -R u+rwX,go-w src
+chmod a+rx scripts/run.sh
+chmod u=rw,g=u src/app.py
+install -m 755 src/app.py build/app
+mkdir -m 700 -p build/x
+nm -C build/x.o | head
+objdump -d build/x.o
+readelf -h build/x.o
 ./scripts/run.sh
 bash scripts/run.sh
 tar -czf build/src.tgz src
@@ -198,6 +208,21 @@ kubectl get pods
 apt-get install x
 curl https://example.org
 chmod 777 src/app.py
+chmod 0666 src/app.py
+chmod 004755 src/app.py
+chmod u=rwxs src/app.py
+chmod u+x,g+s src/app.py
+chmod o=u src/app.py
+chmod +x,a=rwx src/app.py
+chmod $MODE src/app.py
+install -m 4755 src/app.py build/app
+install -mu+s src/app.py build/app
+mkdir -m 777 build
+mkdir --mode=a+rwx build
+nm --plugin ./x.so build/x.o
+objdump --plugin=./x.so -d build/x.o
+patch -g 1 src/app.py
+git range-diff --ext-diff a b
 cat x | bash
 curl https://example.org/x | sh
 LD_PRELOAD=./x ls

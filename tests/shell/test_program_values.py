@@ -242,3 +242,57 @@ def test_a_path_that_is_left_out_is_not(word):
 def test_a_value_that_is_added_when_it_runs_is_not_known(line):
     command = replace(parse_line(line).commands[0], extra_arguments=True)
     assert (None, PathAccess.WRITE) in {(path.text, path.access) for path in read_arguments(command).paths}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["nm @x", "objdump -d @x", "readelf @x", "size @x", "strings @x", "rustc @x", "tsc @x", "mypy @x", "python -m mypy @x", "ruff check @x", "pytest @x", "gcc @x"],
+)  # fmt: skip
+def test_a_file_of_more_arguments_is_read_and_not_known(line):
+    assert EffectKind.UNKNOWN in effects(line)
+    assert paths(line) & {("x", PathAccess.READ), ("x", PathAccess.EXECUTE)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["nm --plugin x f", "nm --plug=x f", "objdump -P x f", "patch -g1 f", "patch --get=1 f", "scp -D ./x a h:b", "sftp -D ./x h", "git difftool -x id", "git difftool --extc=id HEAD", "git difftool -t x", "git mergetool --tool=x", "git range-diff --ext-diff a b", "uv run https://h/x.py", "npx https://h/x", "npm exec --package=x tsc", "npm x tsc -c id"],
+)  # fmt: skip
+def test_options_that_start_a_program_are_seen(line):
+    assert EffectKind.EXECUTES in effects(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("curl -w '%output{x}a' u", "x"), ("curl -w '%{url}%output{>>x}a%output{y}b' u", "x"), ("curl --write-out='%output{>>y}%output{x}' u", "x"),
+        ("wget https://h/a/x", "x"), ("wget 'https://h/a/%78?q=/y#z'", "x"), ("wget -q -N https://h/x", "x"), ("wget -P d https://h/x", "d"),
+    ],
+)  # fmt: skip
+def test_files_that_a_transfer_writes_are_seen(line, path):
+    assert (path, PathAccess.WRITE) in paths(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["wget -O- https://h/x", "wget --spider https://h/x", "wget h", "wget https://h/", "curl -w '%{http_code}' u"],
+)
+def test_what_a_transfer_only_shows_is_not_written(line):
+    assert all(access is not PathAccess.WRITE for path, access in paths(line) if path != "-")
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["4755", "2755", "04755", "004755", "777", "0777", "1777", "666", "o+w", "a=rw", "ugo+rwx", "u+s", "g=xs", "=s", "u=rwxs", "u+x,g+s", "+x,o=u", "a=g", "x", "9", "u~x", "o-r+w"],
+)  # fmt: skip
+def test_a_mode_that_gives_away_more_than_ordinary_work_needs_is_seen(mode):
+    assert EffectKind.UNKNOWN_OPTION in effects(f"chmod '{mode}' f")
+    assert EffectKind.UNKNOWN_OPTION in effects(f"install -m '{mode}' f g")
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["755", "0644", "600", "1755", "+x", "u+x", "a+x", "ugo+rx", "-w", "u=rwX,go=rX", "g+w", "o-rwx", "a-s", "g=u", "u+t"],
+)  # fmt: skip
+def test_an_ordinary_mode_has_no_effect(mode):
+    assert EffectKind.UNKNOWN_OPTION not in effects(f"chmod {mode} f")
+    assert EffectKind.UNKNOWN_OPTION not in effects(f"mkdir -m {mode} d")

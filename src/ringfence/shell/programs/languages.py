@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import names, roles, settings
+from ringfence.shell.programs import modes, names, roles, settings
 from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
 from ringfence.shell.syntax import Word
 
@@ -120,10 +120,8 @@ def read_compiler(reader: "Reader") -> None:
         reader.essential.append(index)
         text = word.prefix if word.dynamic else word.text
         if not text.startswith("-"):
-            if text.startswith("@"):
-                reader.effect(EffectKind.UNKNOWN, text, (index,), "reads more arguments from a file")
             reader.operands.append(index)
-            reader.path(word, index, "read")
+            _listed(reader, index, word)
             continue
         valued = re.match(r"-(o|-output=?|I|L|include|isystem|iquote|idirafter|isysroot|MF|MT|MQ)(.*)", text, re.DOTALL)
         if valued:
@@ -168,6 +166,15 @@ def _passed_on(reader: "Reader", index: int, word: Word) -> None:
             path = part.removeprefix("@") if not part.startswith("-") else names.joined_path(replace(word, text=part))
             if "/" in path or path.startswith("."):
                 reader.path(replace(word, text=path), index, "read")
+
+
+def _listed(reader: "Reader", index: int, word: Word, access: str = "read") -> None:
+    """A file, or with ``@`` in front one that holds more arguments."""
+    if word.text.startswith("@") and not word.dynamic:
+        reader.effect(EffectKind.UNKNOWN, word.text, (index,), "reads more arguments from a file")
+        reader.path(replace(word, text=word.text[1:]), index, access)
+    else:
+        reader.path(word, index, access)
 
 
 def read_shell(reader: "Reader") -> None:
@@ -250,10 +257,8 @@ def read_npm_config(reader: "Reader") -> None:
 def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> bool:
     """Roles of operands and values that are more than a path. True where ``role`` is one of them."""
     if role == "node":
-        if not word.dynamic and word.text.startswith("@"):
-            reader.effect(EffectKind.UNKNOWN, word.text, (index,), "reads more arguments from a file")
         text = word.text.split("::", 1)[0] if not word.dynamic else word.text
-        reader.path(replace(word, text=text), index, "execute")
+        _listed(reader, index, replace(word, text=text), access="execute")
     elif role == "arguments":
         argument(reader, index)
     elif role == "awkfile":
@@ -261,6 +266,13 @@ def give_language_role(reader: "Reader", index: int, role: str, word: Word) -> b
             reader.path(word, index, "read")
     elif role == "requirement":
         _requirement(reader, index, word)
+    elif role == "listed":
+        _listed(reader, index, word)
+    elif role == "mode":
+        modes.read_mode(reader, word, (index,))
+    elif role == "download":
+        roles.host(reader, word, index)
+        names.give_download(reader, word, index)
     elif role == "stem":
         names.give_stem(reader, word, index)
     elif role == "place":
@@ -314,6 +326,8 @@ def value_role(reader: "Reader", role: str, value: Word, words: tuple[int, ...],
         names.give_stem(reader, value, words[-1])
     elif role == "setting":
         settings.read_setting(reader, value, words, name)
+    elif role == "mode":
+        modes.read_mode(reader, value, words)
     elif role == "upload":
         _upload(reader, value, words[-1], name)
 
@@ -328,6 +342,9 @@ _UPLOAD = re.compile("@")
 
 def _upload(reader: "Reader", value: Word, index: int, name: str) -> None:
     """The files that a value names for curl to send: ``@FILE``, ``name=@FILE``, a file of cookies."""
+    if name in ("-w", "--write-out"):
+        for output in re.findall(r"%output\{(?:>>)?([^}]*)", value.text):
+            reader.path(replace(value, text=output, tilde=False), index, "write")
     starts = _UPLOADS.get(name, _UPLOAD)
     if value.dynamic:
         if not value.prefix or starts.match(value.prefix):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
@@ -114,3 +115,17 @@ def give_stem(reader: "Reader", word: Word, index: int) -> None:
     if not word.dynamic and base.startswith("."):
         word = replace(word, dynamic=True, glob=False, values=(), prefix=word.text)
     reader.path(word, index, "write")
+
+
+_NAMED_OTHERWISE = frozenset({"-O", "--output-document", "--spider", "-h", "--help", "-V", "--version"})
+
+
+def give_download(reader: "Reader", word: Word, index: int) -> None:
+    """The file that is made of what a URL leads to, under the URL's own last name, where no option names it."""
+    if {option.name for option in reader.options} & _NAMED_OTHERWISE:
+        return
+    name = unquote(re.split(r"[?#]", word.text)[0].rpartition("/")[2])
+    if word.dynamic:
+        reader.path(replace(word, text=""), index, "write")
+    elif "/" in word.text.partition("://")[2] and name not in ("", ".", ".."):
+        reader.path(replace(word, text=name, tilde=False, glob=False), index, "write")

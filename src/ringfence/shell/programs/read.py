@@ -23,7 +23,7 @@ _ACCESS = {
     "changed": PathAccess.WRITE,
 }
 _LOOSE_ACCESS = {
-    "node": "execute", "requirement": "execute", "arguments": "maybe", "revision": "maybe", "awkfile": "read", "remotewrite": "write",
+    "node": "execute", "requirement": "execute", "arguments": "maybe", "revision": "maybe", "awkfile": "read", "remotewrite": "write", "listed": "read",
 }  # fmt: skip
 """Roles of operands that are mostly paths, and the access that they then are."""
 _NUMBER = re.compile(r"-\d+\Z")
@@ -350,7 +350,7 @@ class Reader:
             roles.host(self, value, words[-1])
         elif role == "suffix":
             self.suffix = value.text
-        elif role in ("plugin", "coverage", "upload", "stem", "setting"):
+        elif role in ("plugin", "coverage", "upload", "stem", "setting", "mode"):
             languages.value_role(self, role, value, words, option.name)
         elif role in _ACCESS:
             self.path(value, words[-1], role)
@@ -394,7 +394,7 @@ class Reader:
 
     def give_roles(self, roles: list[str], repeat: int) -> None:
         """Give every operand its role, of the roles that the table lists and the index of the one that repeats."""
-        if self.fulfilled and roles and roles[0] in ("pattern", "script", "code"):
+        if self.fulfilled and roles and roles[0] in ("pattern", "script", "code", "mode"):
             roles.pop(0)
             repeat -= repeat >= 0
         if self.targeted and len(roles) > 1 and repeat >= 0:
@@ -485,6 +485,6 @@ class Reader:
     def added_roles(self) -> set[str]:
         """What the arguments that are added when it runs may be to the program."""
         roles = list(self.table.operands)
-        if self.fulfilled and roles and roles[0] in ("pattern", "script", "code"):
+        if self.fulfilled and roles and roles[0] in ("pattern", "script", "code", "mode"):
             roles.pop(0)
         return set(roles[min(len(self.operands), len(roles) - 1) :]) if roles else set()

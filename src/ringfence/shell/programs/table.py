@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 ROLES = frozenset({
     "flags", "text", "read", "write", "delete", "execute", "directory", "executes", "runs", "code", "writes", "network",
-    "host", "pattern", "script", "indirect", "refuse", "recursive", "exits", "plugin", "coverage", "upload", "suffix", "stem", "setting",
+    "host", "pattern", "script", "indirect", "refuse", "recursive", "exits", "plugin", "coverage", "upload", "suffix", "stem", "setting", "mode",
 })  # fmt: skip
 """What an option does or what its value is; each is a key of a table that lists options."""
 
