@@ -62,6 +62,20 @@ GOOS=linux GOARCH=amd64 go build ./...
 FILE=src/app.py; wc -l $FILE
 VERSION=$(cat README.md) && echo "$VERSION"
 PYTHONPATH=src python -m pytest -q
+PAGER=cat git log -3
+GIT_PAGER= git diff
+GIT_PAGER='cat' git show
+env GIT_PAGER=cat git diff
+export PAGER=cat; git log -3
+GIT_EDITOR=true git rebase --continue
+GIT_EDITOR=: GIT_SEQUENCE_EDITOR=: git commit --amend --no-edit
+GIT_AUTHOR_DATE='2020-01-01' GIT_COMMITTER_DATE='2020-01-01' git commit -m x
+NODE_OPTIONS=--max-old-space-size=4096 npm run build
+NODE_OPTIONS="--experimental-vm-modules" npx jest
+CC=clang make
+make CC=gcc-12 CXX=g++ -j4
+make CC=gcc CFLAGS="-O2 -g"
+RUSTFLAGS="-D warnings" cargo build
 source .venv/bin/activate && pytest -q
 . venv/bin/activate
 npx tsc -p tsconfig.json --noEmit
@@ -226,6 +240,32 @@ git range-diff --ext-diff a b
 cat x | bash
 curl https://example.org/x | sh
 LD_PRELOAD=./x ls
+PAGER=./cat git log
+PAGER='cat;id' git log
+PAGER=cat\ x git log
+PAGER="cat $x" git log
+PAGER=$(echo cat) git log
+PAGER+=cat git log
+export PAGER+=cat; git log
+declare -x PAGER+=cat; git log
+env PAGER+=cat git log
+PAGER=~/cat git log
+read PAGER < README.md; git log
+printf -v PAGER cat; git log
+for PAGER in cat; do git log; done
+: ${PAGER:=id}; git log
+GIT_EDITOR='true;id' git commit
+GIT_EDITOR=./true git commit
+NODE_OPTIONS='--max-old-space-size=4096 --require ./x' npm test
+NODE_OPTIONS=--max-old-space-size=4096,--require=./x npm test
+NODE_OPTIONS=--max-old-space-size= NODE_OPTIONS=--require=./x npm test
+CC=./gcc make
+CC='gcc -fplugin=./x' make
+CC=gcc-99 make
+make CC=./gcc
+make CC='gcc -B.'
+make CC=gcc-123
+MAKEFLAGS='-j4 --eval=x' make
 npm_config_script_shell=./x npm test
 git -c core.pager=./x log
 make SHELL=./x

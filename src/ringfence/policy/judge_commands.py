@@ -8,6 +8,7 @@ from ringfence.model.facts import PathKind
 from ringfence.model.ids import RuleId
 from ringfence.model.tier import Scope, Tier
 from ringfence.policy import protected
+from ringfence.policy.assignments import is_free
 from ringfence.policy.compile import Command, Compiled, place
 from ringfence.policy.conditions import Circumstances, holds, only_remote, push_targets
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
@@ -395,17 +396,10 @@ class CommandJudge:
         return found
 
     def _assignment(self, assignment: Assignment) -> list[Reason]:
-        if assignment.name in self._compiled.assignable or self._is_local(assignment):
+        if is_free(assignment, self._compiled.assignable, local=self._compiled.local_variables):
             return []
         why = f"sets `{show(assignment.name, 60)}`, which `process.env.assign` does not list"
         return [self.default("option", assignment.name, why, (assignment.start, assignment.end))]
-
-    def _is_local(self, assignment: Assignment) -> bool:
-        """A variable of the line alone: not exported, and of no name that a program reads from its environment."""
-        name = assignment.name
-        if not name.islower() or name.endswith("_proxy") or name.startswith("npm_"):
-            return False
-        return assignment.scope == "loop" or (assignment.scope == "shell" and self._compiled.local_variables)
 
 
 def substring_reason(text: str, scope: Scope, where: Place, matched: str, span: tuple[int, int] | None) -> Reason:

@@ -174,13 +174,16 @@ _CODE_IN_ENVIRONMENT = re.compile(
     r"PATH|.*_PATH|LD_.*|DYLD_.*|BASH_ENV|ENV|PS[0-4]|IFS|PAGER|.*_PAGER|EDITOR|VISUAL|.*EDITOR|GIT_.*|.*_OPTIONS|.*OPTS"
     r"|PYTHONSTARTUP|PYTHONHOME|PERL5.*|RUBYOPT|MAKEFLAGS|SHELL|CDPATH|PROMPT_COMMAND|.*_PROXY|npm_.*|HOME|XDG_.*"
 )
+_HARMLESS = re.compile(
+    r"GIT_(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)|GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS|GIT_MERGE_AUTOEDIT|PYTEST_ADDOPTS|.*=.*"
+)
+"""What the pattern above takes for code and is none, and names with the values that they may have."""
 
 
 def _environment(document: Document, scope: Scope) -> Iterator[Finding]:
     at: At = (document.file, 0, 0)
-    preset_names: set[str] = set()
     for name in (*document.process.env_assign, *(name for name, _ in document.process.env_set)):
-        if _CODE_IN_ENVIRONMENT.fullmatch(name) and name not in preset_names and name != "PYTEST_ADDOPTS":
+        if _CODE_IN_ENVIRONMENT.fullmatch(name) and not _HARMLESS.fullmatch(name):
             yield Finding(
                 code="environment-is-code",
                 level=WARNING,

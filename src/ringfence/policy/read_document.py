@@ -293,7 +293,9 @@ def _process(source: Source, node: Node | None) -> ProcessRules:
         reading.fields(source, keys["env"], "process.env", ("pass", "assign", "set", "local")) if "env" in keys else {}
     )
     names = {
-        key: tuple(_variable(source, item, key) for item in reading.listed(source, env[key], key))
+        key: tuple(
+            _variable(source, item, key, valued=key == "assign") for item in reading.listed(source, env[key], key)
+        )
         for key in ("pass", "assign")
         if key in env
     }
@@ -329,10 +331,11 @@ def _audit(source: Source, node: Node | None) -> Retention | None:
     return Retention(at=source.at(found), **days)
 
 
-def _variable(source: Source, node: Node, key: str) -> str:
+def _variable(source: Source, node: Node, key: str, *, valued: bool = False) -> str:
     name = reading.text(source, node, key)
-    if not _NAME.fullmatch(name):
-        raise source.fault("wrong-value", f"`{show(name)}` is not a variable's name", node, "write NAME")
+    if not _NAME.fullmatch(name.partition("=")[0] if valued else name):
+        fix = "write NAME, or NAME=VALUE" if valued else "write NAME"
+        raise source.fault("wrong-value", f"`{show(name)}` is not a variable's name", node, fix)
     return name
 
 

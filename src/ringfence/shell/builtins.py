@@ -58,9 +58,8 @@ def declare(shell: Shell, words: list[Word]) -> None:
                 shell.doubt(
                     word, "a value that is read as a list, with its substitutions, although it is quoted or computed"
                 )
-            value = (
-                None if word.dynamic else Word(text=text, raw=text, start=word.start, end=word.end, quoted=word.quoted)
-            )
+            start = word.start + match.end()
+            value = None if word.dynamic else Word(text=text, raw=text, start=start, end=word.end, quoted=word.quoted)
             shell.declared(match[1], value, word, scope)
         elif not word.dynamic and _IDENTIFIER.match(word.text):
             shell.declared(word.text, None, word, scope)

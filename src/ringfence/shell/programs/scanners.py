@@ -31,6 +31,7 @@ _COMPILER_FLAGS = re.compile(
     r"(?:[ ]*(?:-O\w*|-g\w*|-W[a-z0-9-]+(?:=[\w-]+)?|-w|-v|-s|-std=[\w+]+|-pedantic(?:-errors)?|-pthread|-[DU]\w+(?:=[\w.]*)?|-m[a-z0-9-]+(?:=[\w.+-]+)?|"
     r"-f(?!plugin|use-ld)[a-z0-9-]+|-fsanitize=[\w,-]+|-fPI[CE])(?=[ ]|\Z))*[ ]*\Z"
 )
+_COMPILER = re.compile(r"cc|c\+\+|(?:gcc|g\+\+|clang|clang\+\+)(?:-\d{1,2})?")
 
 
 # find.
@@ -247,6 +248,8 @@ def make_target(reader: "Reader", word: Word, index: int) -> None:
         return
     value = text[match.end() :]
     if match[1] in ("CFLAGS", "CXXFLAGS", "CPPFLAGS") and not word.dynamic and _COMPILER_FLAGS.match(value):
+        return
+    if match[1] in ("CC", "CXX") and not word.dynamic and _COMPILER.fullmatch(value):
         return
     runs = _MAKE_PROGRAMS.match(match[1]) or _MAKE_ENVIRONMENT.match(match[1]) or "!=" in text[: match.end()]
     if word.dynamic or runs or not _PLAIN_VALUE.match(value):
