@@ -99,6 +99,15 @@ class TestFiles:
         assert file(policy, "read", "/usr/include/../../etc/passwd") == "deny"
         assert file(policy, "write", "/usr/include/stdio.h") == "deny"
 
+    def test_what_may_be_written_outside_may_be_removed_where_no_rule_speaks_of_removing(
+        self, policy_of: Callable[..., Policy]
+    ) -> None:
+        policy = policy_of("files: {write: {allow: ['**', '/var/scratch/**']}}\n")
+        assert file(policy, "delete", "/var/scratch/x") == "allow"
+        assert file(policy, "delete", "/var/other/x") == "deny"
+        policy = policy_of("files: {write: {allow: ['**', '/var/scratch/**']}, delete: {allow: ['**']}}\n")
+        assert file(policy, "delete", "/var/scratch/x") == "deny"
+
     def test_a_rule_around_the_repository_does_not_open_its_neighbours(
         self, policy_of: Callable[..., Policy], workspace: Path
     ) -> None:

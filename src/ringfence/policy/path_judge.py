@@ -167,9 +167,10 @@ class PathJudge:
         found: list[Reason] = []
         for view in views:
             why = "holds credentials or the fence's own state"
-            found += [
-                self._builtin(use, Tier.DENY, "hidden", pattern, why) for pattern in self._compiled.hidden.find(view)
-            ]
+            hidden = self._compiled.hidden.find(view)
+            if use.access == "delete":
+                hidden += self._compiled.hidden.below(view) or ([] if view.absolute else ["/"])
+            found += [self._builtin(use, Tier.DENY, "hidden", pattern, why) for pattern in hidden]
             if use.access == "read":
                 continue
             names = self._compiled.protected.find(view)
@@ -204,6 +205,8 @@ class PathJudge:
         means the box's own folder, and must not open the neighbours.
         """
         access = "read" if use.access == "maybe" else use.access
+        if access == "delete" and not self._compiled.access[access].listed:
+            access = "write"
         around = self._views(self._index.facts.root.rpartition("/")[0] or "/")
         for rule, _, _ in self._compiled.access[access].allow.find(view):
             pattern = PathPattern(rule.pattern)
