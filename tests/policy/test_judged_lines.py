@@ -674,3 +674,14 @@ def test_what_find_hands_to_xargs_lies_below_where_it_looks(
 ) -> None:
     rules = "[{argv_prefix: [[cat, head, grep, wc, find, xargs, cd, sed]]}]"
     assert judge(policy_of(f"commands: {{default: ask, allow: {rules}}}\n"), line) == answer
+
+
+def test_a_strict_rule_says_when_only_an_unknown_word_made_it_speak(policy_of: Callable[..., Policy]) -> None:
+    policy = policy_of(
+        "commands: {deny: [{argv_prefix: [git, push], any_args: ['--force', '+*'], because: no force}]}\n"
+    )
+    said = {
+        line: policy.decide(ToolCall.shell(line)).deciding[0].because for line in ("git push $X", "git push --force $X")
+    }
+    assert "`$X` is not known before it runs" in said.pop("git push $X")
+    assert said["git push --force $X"] == "no force"

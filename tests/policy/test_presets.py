@@ -19,6 +19,8 @@ rm -f src/*.pyc
 rm -f *.orig
 rm -rf build/*
 git commit --dry-run
+git clean -nd
+git clean -ndx src
 sed -n '1,200p' src/app.py
 cat README.md | head -80
 rg -n "def main" src
@@ -190,6 +192,13 @@ git push
 git push origin agent/x
 git reset --hard HEAD~1
 git clean -fdx
+git clean -fdnx
+git clean -n --no-dry-run -fd
+git clean -fd -e -n
+rm "$X"
+rm -f $X
+for f in $(find . -name '*.orig'); do rm "$f"; done
+x=$(mktemp); rm "$x"
 git branch -D old
 git remote set-url origin https://example.org/x
 git clone https://example.org/x
@@ -332,6 +341,10 @@ rm -rf ~/*
 rm -rf /*/x
 rm -rf *
 rm -rf $X/*
+rm -rf "$X"
+rm -fr -- "$X"
+rm / -rf
+rm ~ -r
 sudo ls
 npm publish
 twine upload dist/x

@@ -13,7 +13,7 @@ from ringfence.policy.compile import Command, Compiled, place
 from ringfence.policy.conditions import Circumstances, holds, only_remote, push_targets
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
 from ringfence.policy.globs import PathPattern, split
-from ringfence.policy.match import Texts, has_argument, match_prefix, names_may_be
+from ringfence.policy.match import Texts, doubt, has_argument, match_prefix, names_may_be
 from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import MAX_COMMANDS, Prepared, PreparedCommand
 from ringfence.policy.understanding import Concern
@@ -287,7 +287,7 @@ class CommandJudge:
             place=rule.place,
             tier=rule.tier,
             matched=prepared.joined,
-            because=rule.because,
+            because=rule.because + doubt(rule, prepared),
             span=_span(prepared.command),
             approvals=written.approvals,
             not_owner=written.not_owner,

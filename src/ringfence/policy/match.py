@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from ringfence.model.tier import Tier
 from ringfence.policy.compile import Command
 from ringfence.policy.globs import text_matches
+from ringfence.policy.prepare import PreparedCommand
+from ringfence.policy.yaml_tree import show
 
 _GLOB = frozenset("*?[")
 Texts = Sequence[str | None]
@@ -114,6 +116,16 @@ def has_argument(wanted: Sequence[str], texts: Texts, *, widens: bool, patterns:
         elif argument.startswith("-") and _is_option(argument, known, widens=widens):
             return True
     return not widens and len(known) + patterns < len(texts)
+
+
+def doubt(rule: Command, prepared: PreparedCommand) -> str:
+    """What to say where a strict rule speaks only because a word's value is not known."""
+    wanted = rule.rule.any_args
+    unknown = [word.raw for word, text in zip(prepared.command.words, prepared.texts, strict=True) if text is None]
+    known = [text for text in prepared.texts if text is not None]
+    if rule.tier is Tier.ALLOW or not wanted or not unknown or has_argument(wanted, known, widens=False):
+        return ""
+    return f" (`{show(unknown[0], 40)}` is not known before it runs and may be one of its words: write the value out)"
 
 
 def names_may_be(wanted: Sequence[str], pattern: str) -> bool:
