@@ -108,6 +108,13 @@ go test ./...
 mkdir -p src/new && touch src/new/__init__.py
 npm config get registry
 npm config list
+yarn test --watchAll=false
+yarn build --mode production
+pnpm test --coverage
+pnpm run test --coverage -t name
+yarn run lint --fix
+yarn tsc --noEmit
+pnpm vitest run src
 npm exec tsc
 npm exec -- tsc -p .
 npm exec eslint -- --fix src
@@ -315,6 +322,15 @@ git reflog expire --expire=now --all
 git reflog delete HEAD@{0}
 git remote update
 npx --no --yes cowsay
+yarn test ../x
+yarn build --out=../x
+pnpm run test ../x
+yarn run --unheard-of test
+yarn cowsay
+pnpm cowsay
+pnpm eslint ../x
+pnpm --config.script-shell=./x test
+yarn --unheard-of test
 npx --no-install -y cowsay
 npx --no-install --no-install=false cowsay
 npm exec tsc --package=cowsay
