@@ -685,3 +685,10 @@ def test_a_strict_rule_says_when_only_an_unknown_word_made_it_speak(policy_of: C
     }
     assert "`$X` is not known before it runs" in said.pop("git push $X")
     assert said["git push --force $X"] == "no force"
+
+
+def test_where_an_earlier_move_may_have_failed_the_answer_says_so(policy_of: Callable[..., Policy]) -> None:
+    policy = policy_of("commands: {allow: [{argv_prefix: [[cd, ls]]}]}\n")
+    assert policy.decide(ToolCall.shell("cd src; ls; cd ..")).tier.word == "allow"
+    because = [reason.because for reason in policy.decide(ToolCall.shell("cd src; cd ..; ls")).deciding]
+    assert any("if an earlier `cd` fails" in text for text in because)

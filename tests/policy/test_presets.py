@@ -151,6 +151,9 @@ awk '{print $1}' urls.txt | sort | uniq -c | sort -rn | head
 jq -r '.scripts | keys[]' package.json
 diff -u src/app.py src/other.py
 cd src && python -m pytest -q
+cd src; python -m pytest -q; cd ..
+cd src && python app.py; cd ..
+pushd src; ls; popd
 test -f README.md && echo yes
 [ -f README.md ] && cat README.md
 ls missing 2>/dev/null || true
@@ -290,6 +293,15 @@ awk 'BEGIN{system("id")}'
 tar -xf a.tar --to-command=sh
 cat /etc/passwd
 ls ../other
+cd src; ls; cd ..; cat README.md
+cd src; cd ..; cat ../outside.txt
+cd src; cd ..; ls
+cd ..
+cd src; cd ../..
+cd src || cd ..; cat outside.txt
+cd missing; cd ..; cat outside.txt
+cd src; cd ..; cp README.md ../x
+pushd src; cd ..; rm outside.txt
 volta install node
 npm config set registry https://example.org
 npm config set script-shell=./x --location=project

@@ -384,6 +384,8 @@ class CommandJudge:
                 continue
             if base not in self._calm_bases:
                 against = self._paths.judge(PathUse(base, base, "read", _span(command)))
+                if base in prepared.bases[1:]:
+                    against = [_if_moved_not(reason) for reason in against]
                 if not against:
                     self._calm_bases.add(base)
                 found += against
@@ -420,6 +422,13 @@ def _has(wanted: Sequence[str], arguments: Texts, patterns: Sequence[str], *, wi
     return has_argument(wanted, arguments, widens=widens, patterns=len(patterns)) or (
         not widens and any(names_may_be(wanted, pattern) for pattern in patterns)
     )
+
+
+def _if_moved_not(reason: Reason) -> Reason:
+    import dataclasses
+
+    hint = " (where it runs if an earlier `cd` fails: `cd DIR && …` rules that out)"
+    return dataclasses.replace(reason, because=reason.because + hint)
 
 
 def _moved(reason: Reason, where: Place) -> Reason:

@@ -18,6 +18,8 @@ MAX_COMMANDS = 4096
 _ACCESS = {Access.READ: ("read",), Access.WRITE: ("write",), Access.READ_WRITE: ("write", "read"), Access.NONE: ()}
 
 
+_MOVES = frozenset({"cd", "pushd"})
+"""Builtins that only say where later commands run; from where an earlier one may have failed, each of those is judged itself."""
 _XARGS_PLAIN = re.compile(r"-[0rt]+|--null|--no-run-if-empty|-[nPL]\d*|\d+|-I(?:\{\})?|\{\}")
 _FIND_OTHERWISE = frozenset({"-L", "-follow", "-print", "-printf", "-ls", "-fls", "-files0-from"})
 """What makes find follow links, or say something else than the names it finds."""
@@ -185,7 +187,7 @@ class _Builder:
             if found_by_find and operand.text is None and operand.access == "read" and _is_found(word):
                 continue
             span = (word.start, word.end) if word is not None else None
-            for base in bases:
+            for base in bases[:1] if _base(command) in _MOVES else bases:
                 asked = None
                 here = base if operand.directory == "." else self._in(operand.directory, base)
                 if operand.text is not None:
