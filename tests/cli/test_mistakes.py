@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from ringfence.cli import run
 from ringfence.cli.main import build_parser, main
 from ringfence.ledger.index import Index
 from ringfence.model.errors import RingfenceError
@@ -334,3 +335,29 @@ def test_a_search_that_finds_nothing_says_so(settled):
     settled("policy", "trust", "--yes")
     assert "-- no entry fits" in settled("ledger", "show", "--mission", "m-none").stderr
     assert "-- no connection was tried that fits" in settled("egress", "log").stderr
+
+
+def test_a_repository_without_a_working_tree_gets_no_policy(person):
+    subprocess.run(["git", "init", "-q", "--bare", "bare.git"], cwd=person.folder, check=True)
+    done = person("init", "bare.git")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[bare-repository]: ")
+    assert "sandbox_policy.yaml" not in os.listdir(person.folder / "bare.git")
+
+
+def test_a_network_preset_that_does_not_exist_is_named_with_its_line(settled):
+    policy = settled.folder / "sandbox_policy.yaml"
+    policy.write_text(policy.read_text() + "network:\n  allow:\n    - preset: pipy\n")
+    for words in (["why", "--", "ls"], ["check"], ["policy", "lint"]):
+        done = settled(*words)
+        assert done.returncode == 3
+        assert "  --> sandbox_policy.yaml:8:" in done.stderr
+        assert "\n  fix: " in done.stderr
+
+
+def test_changes_that_are_kept_back_are_said_to_be(monkeypatch, capsys):
+    options = run.parse(["--review", "--", "ls"])
+    run._finish({"ran": True, "exit": 0, "mission": "m-1", "messages": []}, options, (0, 1, 2))
+    assert "ringfence mission commit m-1" in capsys.readouterr().err
+    run._finish({"ran": False, "exit": 10, "mission": "m-1", "messages": []}, options, (0, 1, 2))
+    assert capsys.readouterr().err == ""

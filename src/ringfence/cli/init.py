@@ -20,6 +20,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     from ringfence.policy.load import FILE_NAME, FIXTURES_NAME
     from ringfence.policy.policy import Policy
     from ringfence.policy.starting import detect, starting_fixtures, starting_policy
+    from ringfence.sandbox.worktree.repository import find_repository
     from ringfence.supervisor.trusting import this_person, trust
 
     root = os.path.realpath(args.directory)
@@ -30,6 +31,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
             where=root,
             remedy="name the repository's own folder",
         )
+    find_repository(root)  # refuses one without a working tree, or that makes no sense, as a run would
     files = (os.path.join(root, FILE_NAME), os.path.join(root, FIXTURES_NAME))
     for path in files:
         if os.path.lexists(path):

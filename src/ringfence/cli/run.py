@@ -157,6 +157,12 @@ def _finish(message: dict[str, object], options: Options, output: tuple[int, int
     else:
         for line in _lines(message):
             print(one_line(line), file=sys.stderr)
+        if options.review and message.get("ran"):
+            kept = message.get("mission")
+            print(
+                one_line(f"kept back: see `ringfence mission diff {kept}`, then `ringfence mission commit {kept}`"),
+                file=sys.stderr,
+            )
     return _status(message, raise_signal=not options.json)
 
 

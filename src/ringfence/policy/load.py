@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterable
 
 from ringfence.model.errors import PolicyError
 from ringfence.model.tier import Scope, Tier
@@ -202,7 +203,7 @@ def _network_presets(document: Document, hook: object) -> Document:
                     paths=given.paths,
                     because=given.because or rule.because,
                 )
-                for given in hook(rule.preset, inspect=rule.inspect)
+                for given in _given(hook, rule)
             ]
         elif rule.preset in KNOWN_NETWORK_PRESETS:
             found.append(rule)
@@ -214,6 +215,15 @@ def _network_presets(document: Document, hook: object) -> Document:
                 remedy=f"presets: {', '.join(sorted(KNOWN_NETWORK_PRESETS))}",
             )
     return msgspec.structs.replace(document, network=tuple(found))
+
+
+def _given(hook: Callable[..., Iterable[NetworkRule]], rule: NetworkRule) -> Iterable[NetworkRule]:
+    """What a network preset stands for. A fault in it is one of the line that names it."""
+    try:
+        return hook(rule.preset, inspect=rule.inspect)
+    except PolicyError as error:
+        error.where = error.where or effective_module.at_text(rule.at)
+        raise
 
 
 def _owners(root: str) -> frozenset[int]:
