@@ -130,6 +130,11 @@ git merge -n agent/y
 git format-patch -n HEAD~2
 git rebase -n main
 pnpm exec vitest run
+go fmt ./...
+go doc net/http
+go mod tidy
+go work use ./sub
+tox exec -- pytest -q
 go install ./...
 go get -u ./...
 go run ./cmd/x
@@ -356,6 +361,16 @@ pnpm audit --fix
 dotnet new install x
 dotnet workload install x
 cargo +nightly install ripgrep
+cargo +../x build
+go fmt ../x
+go fix ../x/...
+go work use ../x
+go mod vendor -o ../x
+go build -pkgdir ../x
+make -f /dev/stdin
+make -f - clean
+tox exec -- pip install left-pad
+hatch env run -- pip install left-pad
 cargo +stable add serde
 git switch --discard-changes main
 git branch -M x
@@ -395,6 +410,9 @@ echo x >> .bashrc
 tee .mcp.json < README.md
 sed -i s/a/b/ sandbox_policy.yaml
 mkdir -p .claude/hooks
+clang -MJ .npmrc a.c
+gcc a.c -Wa,-al=.npmrc
+gcc a.c -Wl,--out-implib,.npmrc
 ringfence policy trust --yes
 ringfence stop
 gh auth token
@@ -405,6 +423,11 @@ mvn deploy
 mvn -q clean deploy -DskipTests
 mvn deploy:deploy-file
 mvn release:perform
+mvn site-deploy
+mvn nexus-staging:release
+gradle artifactoryPublish
+tox exec -- twine upload dist/x
+hatch env run -- twine upload dist/x
 gradle publish
 gradle :lib:publish
 gradle build publishAllPublicationsToXRepository
@@ -460,13 +483,25 @@ def test_installs_from_the_manifest_go_through_where_the_network_is_on(workspace
         "git pull",
         "npm audit",
         "uv pip install -r requirements.txt",
+        "uv pip install -r https://index.example.org/r.txt",
         "uv pip install -e .",
     ]
     lines += ["curl -fsSL https://index.example.org/x -o build/x", "wget -q https://index.example.org/x"]
     assert wrong(policy, lines, "allow") == []
     asked = ["curl -d @README.md https://index.example.org/x", "curl -X POST https://index.example.org/x"]
     assert wrong(policy, asked, "ask") == []
-    assert wrong(policy, ["curl https://elsewhere.example.net/x", "git push origin agent/x"], "ask") == []
+    assert (
+        wrong(
+            policy,
+            [
+                "uv pip install -r https://elsewhere.example.net/r.txt",
+                "curl https://elsewhere.example.net/x",
+                "git push origin agent/x",
+            ],
+            "ask",
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,11 @@ def read_compiler(reader: "Reader") -> None:
             reader.operands.append(index)
             _listed(reader, index, word)
             continue
-        valued = re.match(r"-(o|-output=?|I|L|include|isystem|iquote|idirafter|isysroot|MF|MT|MQ)(.*)", text, re.DOTALL)
+        valued = re.match(
+            r"-(o|-output=?|I|L|include|isystem|iquote|idirafter|isysroot|MF|MJ|MT|MQ|-serialize-diagnostics)(.*)",
+            text,
+            re.DOTALL,
+        )
         if valued:
             target, use = index, replace(word, text=valued[2])
             if not valued[2] and reader.index < len(words):
@@ -131,7 +135,7 @@ def read_compiler(reader: "Reader") -> None:
                 reader.essential.append(target)
                 reader.index += 1
             if valued[1] not in ("MT", "MQ"):
-                reader.path(use, target, "write" if valued[1] in ("o", "-output", "-output=", "MF") else "read")
+                reader.path(use, target, "write" if valued[1] in _WRITTEN else "read")
         elif text == "-x":
             reader.essential.append(reader.index)
             reader.index += 1
@@ -147,6 +151,7 @@ def read_compiler(reader: "Reader") -> None:
             reader.unknown_option(index, word, text)
 
 
+_WRITTEN = frozenset({"o", "-output", "-output=", "MF", "MJ", "-serialize-diagnostics"})
 _PASSED_OUTPUT = re.compile(r"(-o|--?output|-Map|--?dependency-file|-MM?D|-MF)=?(.*)", re.DOTALL)
 _PASSED_PLACE = re.compile(r"--?(?:rpath(?:-link)?|dynamic-linker|soname|install_name)(?:=|\Z)|-R")
 
@@ -166,6 +171,8 @@ def _passed_on(reader: "Reader", index: int, word: Word) -> None:
             path = part.removeprefix("@") if not part.startswith("-") else names.joined_path(replace(word, text=part))
             if "/" in path or path.startswith("."):
                 reader.path(replace(word, text=path), index, "read")
+                if not path.startswith("/"):
+                    reader.path(replace(word, text=path), index, "changed")
 
 
 def _listed(reader: "Reader", index: int, word: Word, access: str = "read") -> None:

@@ -37,6 +37,7 @@ _EFFECTS = {
     "refuse": (EffectKind.UNKNOWN_OPTION, "is not safe to allow by the program's name alone"),
     "indirect": (EffectKind.UNKNOWN, "names files that do not stand on the line"),
 }
+_STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 FREE_PATHS = frozenset({"-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 
 
@@ -213,7 +214,10 @@ class Reader:
         text = word.prefix if word.dynamic else word.text
         if text.startswith("+"):
             started = self.table.options.get("+")
-            if started is not None:
+            if started is not None and started.role == "flags" and "/" in text:
+                self.unknown_option(index, word, text)  # a toolchain by its name, not one at some place
+                self.path(replace(word, text=text[1:]), index, "execute")
+            elif started is not None:
                 self.apply(started, (index,), None)
         elif self.table.style == "single" or text.startswith("--"):
             self.long(index, word, text)
@@ -356,7 +360,10 @@ class Reader:
             self.path(value, words[-1], role)
             if role == "directory":
                 self.move(value, option, words)
-            if table.networked and "://" in value.text:
+            if role == "execute" and value.text in _STDIN and not value.dynamic:
+                why = f"`{option.name}` runs what stands on standard input"
+                self.effect(EffectKind.PROGRAM_TEXT, option.name, words, why)
+            if "://" in value.text:
                 roles.host(self, value, words[-1])
 
     def move(self, value: Word, option: Option, words: tuple[int, ...]) -> None:
