@@ -126,6 +126,18 @@ class TestWhy:
         assert code == 0
         assert "sandbox_policy.yaml:6:7" in out
 
+    def test_a_module_is_offered_by_its_name_and_what_is_offered_allows_it(self, run: Run, repository: Path) -> None:
+        write(repository)
+        run("policy", "trust", "--yes")
+        line = "python3 -m app.cli --verbose"
+        offered = json.loads(run("why", "--json", "--", line)[1])["would_allow"]["yaml"]
+        assert offered == '- argv_prefix: ["python3", "-m", "app.cli"]'
+        for other in ("python3 -m $X", "sudo python3 -m app.cli", "python3 -m app.cli > .git/config"):
+            assert "would_allow" not in json.loads(run("why", "--json", "--", other)[1])
+        (repository / "sandbox_policy.yaml").write_text(POLICY.replace("  allow:\n", f"  allow:\n    {offered}\n", 1))
+        run("policy", "trust", "--yes")
+        assert run("why", "--", line)[0] == 0
+
     def test_an_untrusted_policy_asks(self, run: Run, repository: Path) -> None:
         write(repository)
         code, out, _ = run("why", "--", "ls")

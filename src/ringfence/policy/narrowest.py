@@ -1,8 +1,10 @@
 """The narrowest change of the policy that would allow a call. Never offered for what is protected, hidden or denied. Pure."""
 
 import json
+import re
 
 from ringfence.model.call import FileAccess, NetworkAccess, ToolCall, ToolUse
+from ringfence.model.decision import Reason
 from ringfence.model.tier import Tier
 from ringfence.policy.policy import Explanation
 from ringfence.policy.prepare import PreparedCommand
@@ -50,7 +52,9 @@ RUNNERS = frozenset(
 def narrowest_change(call: ToolCall, explanation: Explanation) -> dict[str, str] | None:
     """Where and what to write, or None where no change should be offered."""
     decision = explanation.decision
-    if decision.tier is Tier.ALLOW or any(reason.kind != "default" for reason in decision.deciding):
+    if decision.tier is Tier.ALLOW:
+        return None
+    if any(reason.kind != "default" and not _is_module(reason) for reason in decision.deciding):
         return None
     request = call.request
     if isinstance(request, FileAccess):
@@ -73,9 +77,17 @@ def narrowest_change(call: ToolCall, explanation: Explanation) -> dict[str, str]
     return {"where": "commands.allow", "yaml": "\n".join(dict.fromkeys(lines))} if lines else None
 
 
+def _is_module(reason: Reason) -> bool:
+    """Only that ``python -m`` runs a module, which a rule that names the module says yes to."""
+    return reason.kind == "option" and re.fullmatch(r"-m \w[\w.]*", reason.matched) is not None
+
+
 def _prefix(command: PreparedCommand) -> list[str] | None:
     """The program and its subcommand, as far as they are known words; a runner only with what it runs."""
     words: list[str] = []
+    if command.canonical[1:2] == ("-m",) and not command.command.privileged and not command.command.remote:
+        module = [text for text in command.canonical[:3] if text is not None]
+        return module if len(module) == 3 else None
     for text in command.canonical:
         if text is None or (words and (text.startswith("-") or "/" in text or len(words) == 2)):
             break
