@@ -31,7 +31,8 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
             where=root,
             remedy="name the repository's own folder",
         )
-    find_repository(root)  # refuses one without a working tree, or that makes no sense, as a run would
+    if not os.path.lexists(os.path.join(root, ".git")):
+        find_repository(root)  # refuses a repository without a working tree, as a run would
     files = (os.path.join(root, FILE_NAME), os.path.join(root, FIXTURES_NAME))
     for path in files:
         if os.path.lexists(path):
