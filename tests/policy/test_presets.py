@@ -384,6 +384,8 @@ rm -rf ~/*
 rm -rf /*/x
 rm -rf *
 rm -rf $X/*
+rm -rf ..
+rm -r src/../..
 rm -rf "$X"
 rm -fr -- "$X"
 rm / -rf

@@ -41,13 +41,14 @@ class PathUse(Struct, frozen=True, gc=False):
 class PathJudge:
     """Judges the paths of one call: holds what is the same for all of them."""
 
-    __slots__ = ("_compiled", "_context", "_cwd", "_index", "_root_sets", "_roots", "_seen")
+    __slots__ = ("_compiled", "_context", "_cwd", "_index", "_root_parts", "_root_sets", "_roots", "_seen")
 
     def __init__(self, compiled: Compiled, index: FactsIndex, context: Context, cwd: str) -> None:
         self._compiled = compiled
         self._index = index
         self._context = context
         self._cwd = cwd
+        self._root_parts = split(index.facts.root)
         self._seen: dict[tuple[str | None, str], list[Reason]] = {}
         if compiled.only_root:
             self._root_sets: tuple[tuple[str | None, ...], ...] = ((index.facts.root,),)
@@ -169,14 +170,14 @@ class PathJudge:
             why = "holds credentials or the fence's own state"
             hidden = self._compiled.hidden.find(view)
             if use.access == "delete":
-                hidden += self._compiled.hidden.below(view) or ([] if view.absolute else ["/"])
+                hidden += self._compiled.hidden.below(view)
             found += [self._builtin(use, Tier.DENY, "hidden", pattern, why) for pattern in hidden]
             if use.access == "read":
                 continue
             names = self._compiled.protected.find(view)
             if use.access == "delete":
                 names += self._compiled.protected.below(view)
-                if any(not path for path in view.inside):
+                if any(not path for path in view.inside) or view.absolute == self._root_parts[: len(view.absolute)]:
                     names.append((".git", Tier.DENY))
             why = "can run code later or changes what the fence allows"
             found += [self._builtin(use, tier, "protected", pattern, why) for pattern, tier in names]
