@@ -92,6 +92,10 @@ git -c user.name=x -c user.email=x@example.org commit -m y
 git -c color.ui=never diff
 cat notes.txt | while IFS= read -r line; do echo "$line"; done
 uv run pytest -q
+uv run --project src pytest -q
+uv run --env-file config.test pytest -q
+uv run --directory src python -m pytest
+uv run --extra dev --group test mypy src
 uv run pytest -xvs src
 uv run -m pytest src
 uv run --script script.py
@@ -339,6 +343,10 @@ git reflog expire --expire=now --all
 git reflog delete HEAD@{0}
 git remote update
 npx --no --yes cowsay
+uv run --project ../x pytest
+uv run --env-file ../x pytest
+uv run --config-file uv.toml pytest
+uv run --with-requirements r.txt pytest
 yarn test ../x
 yarn build --out=../x
 pnpm run test ../x
