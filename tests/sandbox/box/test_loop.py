@@ -17,10 +17,12 @@ def pipes():
 
 
 def watched(loop, pipes, seen):
+    """Each is read a byte at a time; the loop ends with the second byte of the last one."""
     for number, (reader, _writer) in enumerate(pipes):
 
         def ready(_events, number=number, reader=reader):
             seen.append((number, os.read(reader, 1)))
+            loop.running = len(seen) < 2 * len(pipes)
 
         if number % 2:
             loop.watch(reader, READ, ready)
@@ -34,7 +36,6 @@ def test_all_are_heard_in_turn_whether_near_or_not(pipes):
     for word in (b"a", b"b"):
         for _reader, writer in pipes:
             os.write(writer, word)
-    loop.after(0.05, lambda: setattr(loop, "running", False))
     loop.run()
     assert sorted(seen) == sorted((number, word) for number in range(len(pipes)) for word in (b"a", b"b"))
 
@@ -71,6 +72,36 @@ def test_one_near_may_be_closed_by_another_in_the_same_turn(pipes):
     loop.after(0.01, lambda: setattr(loop, "running", False))
     loop.run()
     assert seen == ["near", "other"]
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize("calls", [True, False])
+def test_a_number_that_is_anothers_by_its_turn_tells_that_one_nothing_of_the_first(pipes, near, calls):
+    loop, seen = Loop(), []
+    (first, first_in), (second, second_in), (third, third_in) = pipes[:3]
+
+    def watch(descriptor, handler, as_call):
+        loop.watch_calls(descriptor, handler) if as_call else loop.watch(descriptor, READ, handler)
+
+    def heard(events):
+        seen.append(events)
+        loop.running = False
+
+    def replace(other):
+        loop.forget(first), loop.forget(second)
+        os.dup2(third, other)  # as of the next box, which has nothing to say yet
+        watch(other, heard, calls)
+        loop.running = False  # after this turn, in which the other one was ready as well
+
+    watch(first, lambda _events: replace(second), near)
+    watch(second, lambda _events: replace(first), near)
+    os.write(first_in, b"x"), os.write(second_in, b"x")
+    loop.run()
+    assert seen == []
+    os.write(third_in, b"x")
+    loop.running = True
+    loop.run()
+    assert seen == [READ]
 
 
 def test_timers_come_in_order_but_for_the_cancelled_ones():

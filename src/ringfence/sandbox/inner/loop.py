@@ -98,18 +98,20 @@ class Loop:
     def _near_turn(self, milliseconds: float | None) -> bool:
         """Whether another descriptor than those near is ready; its turn comes last, for it may close one of these."""
         others = False
-        for descriptor, events in self._near.poll(milliseconds):
-            handler = self._handlers.get(descriptor)
-            if handler is not None:
-                handler(events)
-            else:
+        for descriptor, events, handler in self._found(self._near.poll(milliseconds)):
+            if handler is None:
                 others = True
+            elif self._handlers.get(descriptor) is handler:
+                handler(events)
         return others
 
     def _turn(self, wait: float | None) -> None:
-        for descriptor, events in self._poll.poll(wait):
-            handler = self._handlers.get(descriptor)
-            if handler is not None:
-                if descriptor in self._callers:
+        for descriptor, events, handler in self._found(self._poll.poll(wait)):
+            if handler is not None and self._handlers.get(descriptor) is handler:
+                if descriptor in self._callers and descriptor not in self._latest:
                     self._draw_near(descriptor)
                 handler(events)
+
+    def _found(self, ready: list[tuple[int, int]]) -> list[tuple[int, int, Callable[[int], None] | None]]:
+        """With whom each was ready for: by its turn it may be closed, and its number be that of another box's descriptor."""
+        return [(descriptor, events, self._handlers.get(descriptor)) for descriptor, events in ready]
