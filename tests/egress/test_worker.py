@@ -266,19 +266,6 @@ def test_what_is_refused_while_no_worker_runs_is_counted(world, kit, monkeypatch
         rig.close()
 
 
-def test_a_worker_that_breaks_the_protocol_is_ended(world, kit):
-    rig = world.rig(kit.Rules(allow=WEB))
-    try:
-        old = rig.worker.pid
-        os.kill(old, signal.SIGSTOP)
-        begun = time.monotonic()
-        rig.worker.stop()
-        assert time.monotonic() - begun < 5
-        assert not os.path.exists(f"/proc/{old}")
-    finally:
-        rig.close()
-
-
 def test_stopping_records_what_was_only_counted_and_closes_everything(world, kit):
     rig = world.rig(kit.Rules(allow=WEB))
     for _ in range(5):
@@ -314,8 +301,6 @@ def test_a_flood_is_counted_and_kept_to_its_bucket(world, kit):
     try:
         done = rig.box.python(FLOOD, "2", "203.0.113.77", timeout=30)
         made = sum(map(int, done.stdout.split()))
-        soon(lambda: rig.log(rule="egress/rate"))
-        time.sleep(1.2)
         rig.worker.stop()
         counted = sum(line.count for line in rig.lines)
         limited = sum(line.count for line in rig.lines if line.rule == "egress/rate")

@@ -13,6 +13,7 @@ from ringfence.egress.asking import (
     Ask,
     Ended,
     Held,
+    Here,
     Message,
     Named,
     Noted,
@@ -104,6 +105,8 @@ class Answerer:
                 self.names.append((message.number, message.name))
             case Ready():
                 self.ready = message
+            case Here():
+                pass
         return []
 
     def settle(self, ident: int, *, approved: bool, because: str) -> list[Message]:

@@ -110,6 +110,10 @@ class Ready(Message, frozen=True, kw_only=True):
     confined: tuple[Short, ...]
 
 
+class Here(Message, frozen=True, kw_only=True):
+    """The answer to Look: the worker is at work."""
+
+
 class Verdict(Message, frozen=True, kw_only=True):
     """The answer to one Ask."""
 
@@ -176,12 +180,16 @@ class Setup(Message, frozen=True, kw_only=True):
     """File with the certificates (PEM) that upstream servers are checked against; empty: the system's."""
 
 
+class Look(Message, frozen=True, kw_only=True):
+    """Is the worker at work? One that stands still answers to nothing."""
+
+
 class Stop(Message, frozen=True, kw_only=True):
-    """Close everything and end."""
+    """The box has ended: take and tell what it still tried, close everything, end."""
 
 
-ToSupervisor: TypeAlias = Ask | Reused | Ended | Refused | Noted | Named | Ready
-ToWorker: TypeAlias = Verdict | Held | Listener | Named | Setup | Stop
+ToSupervisor: TypeAlias = Ask | Reused | Ended | Refused | Noted | Named | Ready | Here
+ToWorker: TypeAlias = Verdict | Held | Listener | Named | Setup | Look | Stop
 
 _encoder = msgspec.msgpack.Encoder()
 _from_worker = msgspec.msgpack.Decoder(list[ToSupervisor])

@@ -22,6 +22,11 @@ from ringfence.egress.session import Services, Session
 SO_ORIGINAL_DST = 80
 BATCH = 64
 UNREAD = "(not read)"
+CAUSES = {
+    "egress/rate": "more new connections a second than a mission may open",
+    "egress/too-many-open": "more connections at once than a mission may hold",
+    "egress/crowded": "the supervisor did not keep up",
+}
 Start = Callable[[Stream], Coroutine[Any, Any, None]]
 
 
@@ -51,17 +56,16 @@ class Gate:
 
     async def report(self) -> None:
         """Task: tell the counts once a second."""
-        texts = {
-            "egress/rate": "more new connections a second than a mission may open",
-            "egress/too-many-open": "more connections at once than a mission may hold",
-            "egress/crowded": "the supervisor did not keep up",
-        }
         while True:
             await self.loop.sleep(1.0)
-            counts, self.refused = self.refused, {}
-            for cause, count in counts.items():
-                subject = Try(host=UNREAD, port=0, protocol="tcp", entry="capture")
-                self.services.link.tell(Refused(subject=subject, rule=cause, because=texts[cause], count=count))
+            self.tell_counts()
+
+    def tell_counts(self) -> None:
+        """Tell what was refused since the last time."""
+        counts, self.refused = self.refused, {}
+        for cause, count in counts.items():
+            subject = Try(host=UNREAD, port=0, protocol="tcp", entry="capture")
+            self.services.link.tell(Refused(subject=subject, rule=cause, because=CAUSES[cause], count=count))
 
 
 async def listen(gate: Gate, listener: Stream, start: Start) -> None:

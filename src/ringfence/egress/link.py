@@ -11,6 +11,8 @@ from ringfence.egress.asking import (
     Ask,
     Ended,
     Held,
+    Here,
+    Look,
     Message,
     Refused,
     Reused,
@@ -28,6 +30,7 @@ MAX_STANDING, STANDING_CHARACTERS = 1024, 1024
 MERGE_FROM = 4
 PACKET = 256 * 1024
 LAZY = 0.02  # seconds that the end of a connection may wait to be told
+WIND_DOWN = 2.0  # seconds in which what the box tried before its end is still taken and told
 GRACE = 5.0  # beyond the time a person is given, for the answer's way back
 
 
@@ -41,6 +44,8 @@ class Link:
     standing: dict[Try, tuple[float, Verdict]] = field(default_factory=dict)
     """Verdicts that hold for a moment, by what they are about."""
     _out: list[Message] = field(default_factory=list)
+    _leaving: list[bytes] = field(default_factory=list)
+    """Packets that wait for room, the next one last."""
     _open: dict[int, Answer] = field(default_factory=dict)
     _count: int = 0
     _urgent: bool = False
@@ -115,14 +120,16 @@ class Link:
                 finally:
                     self._flusher = None
             batch, self._out, self._urgent = self._out, [], False
-            for packet in pack(merged(batch)):
-                await self._send(packet)
+            self._leaving = pack(merged(batch))[::-1]
+            while self._leaving:
+                await self._send(self._leaving[-1])
+                self._leaving.pop()
 
     def drain(self) -> None:
         """Send what is still queued, for the last time; waits two seconds at most."""
         self.stream.sock.settimeout(2.0)
         with contextlib.suppress(OSError):
-            for packet in pack(self._out) if self._out else ():
+            for packet in [*self._leaving[::-1], *(pack(merged(self._out)) if self._out else ())]:
                 self.stream.sock.send(packet)
 
     async def _send(self, packet: bytes) -> None:
@@ -137,20 +144,20 @@ class Link:
     async def read(self) -> None:
         """Task: take verdicts until the supervisor goes; then the worker ends, and with it every connection."""
         with contextlib.suppress(OSError):
-            while True:
-                packet = await self.stream.recv(PACKET)
-                if not packet:
-                    break
-                if any(self._take(message) for message in from_supervisor(packet)):
-                    break
+            while packet := await self.stream.recv(PACKET):
+                for message in from_supervisor(packet):
+                    self._take(message)
         self.loop.stop()
 
-    def _take(self, message: ToWorker) -> bool:
+    def _take(self, message: ToWorker) -> None:
         if isinstance(message, Verdict | Held):
             answer = self._open.get(message.id)
             if answer is not None:
                 answer.deliver(message)
-        return isinstance(message, Stop)
+        elif isinstance(message, Look):
+            self.tell(Here())
+        elif isinstance(message, Stop):
+            self.loop.wind_down(lambda: bool(self._open or self._leaving), WIND_DOWN)
 
 
 def merged(batch: list[Message]) -> list[Message]:

@@ -166,6 +166,8 @@ class Loop:
         self.timers: list[tuple[float, int, Task, int]] = []
         self.queue: collections.deque[tuple[Task, BaseException | None]] = collections.deque()
         self.running = True
+        self._busy: Callable[[], bool] | None = None
+        self._end_by = 0.0
         idle = _nothing()
         idle.close()
         self.current: Task = Task(idle)
@@ -234,17 +236,29 @@ class Loop:
                 if mask & ANY_OUT and stream.writer is not None:
                     self._step(stream.writer, None)
             self._expire()
+            if self._busy is not None and self._is_over(quiet=not events):
+                return
+
+    def wind_down(self, busy: Callable[[], bool], seconds: float) -> None:
+        """End ``run`` once nothing waits to be served and nobody is ``busy``, so many seconds from now at the latest."""
+        self._busy, self._end_by = busy, time.monotonic() + seconds
+
+    def _is_over(self, *, quiet: bool) -> bool:
+        if time.monotonic() >= self._end_by:
+            return True
+        return quiet and not self.queue and self._busy is not None and not self._busy()
 
     def stop(self) -> None:
         """End ``run`` after this round."""
         self.running = False
 
     def _patience(self) -> float:
-        if self.queue:
+        if self.queue or (self._busy is not None and not self._busy()):
             return 0
         while self.timers and self.timers[0][2].serial != self.timers[0][3]:
             heapq.heappop(self.timers)
-        return max(0.0, self.timers[0][0] - time.monotonic()) if self.timers else 5.0
+        due = self.timers[0][0] if self.timers else time.monotonic() + 5.0
+        return max(0.0, min(due, self._end_by or due) - time.monotonic())
 
     def _compact(self) -> None:
         """Drop timers of waits that are over: most waits end long before their deadline."""

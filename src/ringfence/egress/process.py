@@ -49,6 +49,7 @@ def main(argv: list[str]) -> int:
     loop.spawn(link.read())
     link.tell(Ready(confined=held))
     loop.run()
+    gate.tell_counts()
     link.drain()
     return 0
 

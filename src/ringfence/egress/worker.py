@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from ringfence.egress import asking
 from ringfence.egress.answering import Answerer, Approve, Attribute, Decide, Record, Waiting
-from ringfence.egress.asking import Binding, Message, Named, Setup, Stop
+from ringfence.egress.asking import Binding, Look, Message, Named, Setup, Stop
 from ringfence.egress.authority import make_authority
 from ringfence.egress.credentials import Credential, Vault
 from ringfence.egress.link import PACKET
@@ -31,6 +31,10 @@ from ringfence.model.errors import BoxError
 from ringfence.model.ids import Micros, MissionId
 
 START_SECONDS, FLUSH_SECONDS = 15.0, 10.0
+END_SECONDS = 10.0
+"""In which a worker, its box being gone, tells what is left to tell."""
+LOOK_SECONDS, LOOKS = 5.0, 4
+"""A worker that left so many looks unanswered, one every so many seconds, stands still and is ended."""
 BACKOFF = (0.0, 0.1, 0.5, 2.0, 5.0)
 
 
@@ -88,6 +92,8 @@ class Worker:
     _stopping: bool = False
     _started: threading.Event = field(default_factory=threading.Event)
     restarts: int = 0
+    stood_still: int = 0
+    """How many of its processes were ended because they answered nothing any more."""
     authority: str = ""
     """Certificate (PEM) of the mission's authority: goes into the box's trust store, and nowhere else."""
     placeholders: dict[str, str] = field(default_factory=dict)
@@ -200,7 +206,7 @@ class Worker:
         self._ring()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=10)
+            thread.join(timeout=END_SECONDS + 5)
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -219,16 +225,25 @@ class Worker:
                 self._reap()
                 self.answerer.worker_ended()
                 if self._stopping:
-                    self._own_up()
                     break
                 self.restarts += 1
                 failures = 1 if time.monotonic() - begun > BACKOFF[-1] else failures + 1
+            self._count_the_rest()
+            self._own_up()
         finally:
             self._reap()
             for fd in (*self._fds.values(), *self._wake):
                 with contextlib.suppress(OSError):
                     os.close(fd)
             self._fds.clear()
+
+    def _count_the_rest(self) -> None:
+        """What a worker that was not there to do so, or stood still, never took up."""
+        until = time.monotonic() + LOOK_SECONDS  # the box has ended, but the host may go on to knock
+        while time.monotonic() < until and (left := turn_away(self._fds, self._wake[0], 0.0, lambda: False)):
+            for told in left:
+                self.answerer.take(told)
+        self.answerer.flush()
 
     def _own_up(self) -> None:
         """The mission ends and the ledger still refuses: the supervisor's log is told how much it will never hold."""
@@ -254,11 +269,13 @@ class Worker:
         poller = select.poll()
         poller.register(near, select.POLLIN)
         poller.register(self._wake[0], select.POLLIN)
-        flush_at = time.monotonic() + FLUSH_SECONDS
+        flush_at, look_at, unanswered = time.monotonic() + FLUSH_SECONDS, time.monotonic() + LOOK_SECONDS, 0
         while not self._stopping:
-            for fd, _mask in poller.poll(self._patience(flush_at)):
-                if fd == near.fileno() and not self._receive(near):
-                    return
+            for fd, _mask in poller.poll(self._patience(min(flush_at, look_at))):
+                if fd == near.fileno():
+                    unanswered = 0
+                    if not self._receive(near):
+                        return
                 if fd == self._wake[0]:
                     with contextlib.suppress(BlockingIOError):
                         os.read(fd, 4096)
@@ -266,17 +283,29 @@ class Worker:
             if time.monotonic() >= flush_at:
                 self.answerer.flush()
                 flush_at = time.monotonic() + FLUSH_SECONDS
-        self._send([Stop()])
-        # What the worker still had to tell comes before its end.
-        until = time.monotonic() + 2.0
-        while time.monotonic() < until and select.select([near], [], [], until - time.monotonic())[0]:
-            if not self._receive(near):
-                return
+            if time.monotonic() >= look_at:
+                # Looks are counted, not seconds: a host that slept, or a supervisor that did, misses a single one.
+                if unanswered == LOOKS:
+                    self.stood_still += 1
+                    return
+                self._send([Look()])
+                look_at, unanswered = time.monotonic() + LOOK_SECONDS, unanswered + 1
+        if self.answerer.ready is not None:
+            self._hear_out(near)
 
-    def _patience(self, flush_at: float) -> int:
+    def _hear_out(self, near: socket.socket) -> None:
+        """The box has ended: what its worker still has to tell comes before the worker's end. Nobody is asked any more."""
+        self._send([Stop()])
+        until = time.monotonic() + END_SECONDS
+        while is_ready(near, select.POLLIN, until - time.monotonic()) and self._receive(near):
+            for ident in list(self.answerer.waiting):
+                because = "the box ended before a person had answered"
+                self._send(self.answerer.settle(ident, approved=False, because=because))
+
+    def _patience(self, due_at: float) -> int:
         """Milliseconds until something is due."""
         due = [held.until / 1000 - self.answerer.clock() / 1000 for held in self.answerer.waiting.values()]
-        return max(0, int(min([(flush_at - time.monotonic()) * 1000, *due])) + 1)
+        return max(0, int(min([(due_at - time.monotonic()) * 1000, *due])) + 1)
 
     def _receive(self, near: socket.socket) -> bool:
         """Take one packet; False at the end, or where the worker broke the protocol (it is killed then)."""
@@ -347,7 +376,7 @@ class Worker:
                         near.send(packet)
                         break
                     except BlockingIOError:
-                        if not select.select([], [near], [], 2.0)[1]:
+                        if not is_ready(near, select.POLLOUT, 2.0):
                             break  # a worker that does not read gets no verdict, and so allows nothing
 
     def _reap(self) -> None:
@@ -366,6 +395,13 @@ class Worker:
     def _ring(self) -> None:
         with contextlib.suppress(OSError):
             os.write(self._wake[1], b"!")
+
+
+def is_ready(end: socket.socket, events: int, seconds: float) -> bool:
+    """Whether this comes within the time. By poll: ``select`` knows no descriptor above 1,023, and a supervisor has 4,096."""
+    poller = select.poll()
+    poller.register(end, events)
+    return bool(poller.poll(max(0.0, seconds) * 1000))
 
 
 def warm() -> None:

@@ -69,7 +69,11 @@ class Network:
         lines = said[:SAID]
         if len(said) > SAID:
             lines.append(f"ringfence refused {len(said) - SAID} more destinations")
-        if lines:
+        if self._worker is not None and self._worker.stood_still:
+            lines.append(
+                "ringfence's egress worker stood still, so it was ended, with its connections, and begun again"
+            )
+        if said:
             lines.append(
                 "  fix: a person can allow hosts in the policy (docs/network.md); ringfence egress log --refused shows all"
             )
