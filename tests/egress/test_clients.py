@@ -25,10 +25,9 @@ def rig(world, kit):
 
 
 @pytest.fixture(scope="module")
-def ssh(world, kit):
+def ssh(world, kit, tmp_path_factory):
     """A real server, with a repository."""
-    folder = world.folder / "ssh"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("ssh")
     server = kit.double("sshd").Sshd(folder, world.internet.inside, SSHD)
     env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_GLOBAL": "/dev/null"}
     for name in ("AUTHOR", "COMMITTER"):
