@@ -25,6 +25,7 @@ ORDINARY = Attack(
     program="ordinary_work.py",
     tries="Reads a source file, writes beside it, and starts a program.",
     judge=("proof", "^ordinary work done"),
+    seconds=90.0,  # the sandbox's own first start is in it
 )
 
 
