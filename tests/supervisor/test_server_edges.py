@@ -3,6 +3,7 @@
 import errno
 import itertools
 import socket
+import subprocess
 import threading
 import time
 import types
@@ -190,3 +191,25 @@ def test_what_was_taken_is_recorded_and_told_before_the_ledger_closes(tmp_path, 
             reader = protocol.Reader(running)
             assert reader.receive_bytes() == protocol.TAKEN
             assert reader.receive() == {"ended": True}
+
+
+def test_the_launcher_is_looked_at_again_and_again_and_its_end_ends_the_supervisor(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "DOOR_SECONDS", 0.01)
+    process = subprocess.Popen(["sleep", "600"])
+    looks = []
+
+    class Launcher:
+        pid = process.pid
+
+        def look(self):
+            looks.append(None)
+            if len(looks) == 3:
+                process.kill()
+
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(1)
+        server.Server(Busy(), Launcher()).serve(listener, idle_seconds=3600.0, look_at=lambda: path)
+    process.wait()
+    assert len(looks) >= 3

@@ -29,6 +29,8 @@ from ringfence.sandbox.processes import Owner, owners, tree
 
 READY_SECONDS = 20.0
 START_SECONDS = 30.0
+LOOK_SECONDS, LOOKS = 10.0, 4
+"""A launcher that left so many looks unanswered, one every so many seconds, stands still and is ended."""
 ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inner", "entry.py")
 LENGTH = struct.Struct("=I")
 
@@ -173,11 +175,13 @@ class Box:
         if not first:
             return ("failed", "the launcher went away", 0)
         self._channel.settimeout(START_SECONDS)
-        header, self._sockets, _flags, _from = socket.recv_fds(self._channel, LENGTH.size, 64)
-        header += _exactly(self._channel, LENGTH.size - len(header))
-        length = LENGTH.unpack(header)[0]
-        frame = marshal.loads(_exactly(self._channel, length))  # noqa: S302  written by our own launcher
-        return tuple(frame)
+        try:
+            header, self._sockets, _flags, _from = socket.recv_fds(self._channel, LENGTH.size, 64)
+            header += _exactly(self._channel, LENGTH.size - len(header))
+            data = _exactly(self._channel, LENGTH.unpack(header)[0])
+        except OSError:
+            return ("failed", "the launcher went away in the middle of a word", 0)
+        return tuple(marshal.loads(data))  # noqa: S302  written by our own launcher
 
     def _take(self, frame: tuple[Any, ...]) -> None:
         with self._state:
@@ -246,6 +250,7 @@ class Launcher:
         self._control = control
         self._lock = threading.Lock()
         self._boxes: weakref.WeakSet[Box] = weakref.WeakSet()
+        self._look_at, self._unanswered = time.monotonic() + LOOK_SECONDS, 0
         self.state_dir = state_dir
         self.backend = backend
 
@@ -333,6 +338,25 @@ class Launcher:
             box.let_go()
             raise
         return box
+
+    def look(self) -> None:
+        """To be called often: end a launcher that answers nothing any more, for no limit of its boxes is kept then.
+
+        Looks are counted, not seconds: a host that slept, or a supervisor that did, misses a single one.
+        """
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        with contextlib.suppress(OSError):
+            while self._control.recv(16, socket.MSG_DONTWAIT):
+                self._unanswered = 0
+        if self._unanswered == LOOKS:
+            print("the launcher stands still; it is ended, and its boxes with it", file=sys.stderr, flush=True)
+            self._process.kill()
+            return
+        self._unanswered += 1
+        with contextlib.suppress(OSError):  # it has ended, or reads nothing: no answer either way
+            self._control.send(b"look", socket.MSG_DONTWAIT)
 
     def kill_all(self, reason: str) -> None:
         """End every running box and return when they are gone, or after some seconds; ``wait`` tells of each."""

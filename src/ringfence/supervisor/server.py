@@ -44,6 +44,7 @@ class Server:
     def __init__(self, office: Office, launcher: Launcher | None) -> None:
         """Use ``open``."""
         self._office = office
+        self._look: Callable[[], None] = launcher.look if launcher is not None else lambda: None
         self._launcher = [] if launcher is None else [os.pidfd_open(launcher.pid)]
         self._ended = False
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -85,6 +86,7 @@ class Server:
             if any(descriptor in readable for descriptor in self._launcher):
                 print("the launcher ended; so does the supervisor", file=sys.stderr, flush=True)
                 return
+            self._look()
             if listener.fileno() in readable:
                 self._accept(listener)
             elif self._idle_for() > (idle_seconds if door == identity(look_at()) and not self._office.failed else 0.0):

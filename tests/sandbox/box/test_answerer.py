@@ -86,3 +86,21 @@ def test_a_box_whose_answerer_dies_goes_on_and_says_that_tries_went_unseen(bench
         again = bench.sh("cat /etc/shadow; ls /")
         assert again.execution.exit == 0
         assert os.geteuid() != 0 or any(o.detail == "/etc/shadow" for o in again.execution.observations)
+
+
+def test_one_that_stands_still_is_begun_anew(answerer):
+    pipes = [os.pipe() for _ in range(3)]
+    first, second = (answerer.begin(pipes[number][0], []) for number in (0, 1))
+    old = answerer.pid
+    answerer.process.socket.settimeout(0.1)
+    os.kill(old, signal.SIGSTOP)
+    assert first.end(Record()) == GONE
+    assert answerer.pid != old
+    new = answerer.pid
+    answerer.process.socket.settimeout(60)
+    assert second.end(Record()) == GONE  # without being waited for: it was the old one's
+    third = answerer.begin(pipes[2][0], [])
+    assert third.end(Record()) == ""
+    assert answerer.pid == new
+    for _reader, writer in pipes:
+        os.close(writer)

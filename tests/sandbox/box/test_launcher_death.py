@@ -1,7 +1,9 @@
 """When a part dies, every box dies with it, at once."""
 
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -9,7 +11,7 @@ import textwrap
 import pytest
 
 from ringfence.model.errors import BoxError
-from ringfence.sandbox.launcher import Launcher
+from ringfence.sandbox.launcher import LENGTH, LOOKS, Box, Launcher
 
 pytestmark = pytest.mark.needs_userns
 
@@ -76,3 +78,42 @@ def test_close_ends_everything(bench, wait_for, tmp_path):
     launcher.close()
     wait_for(lambda: gone(pids))
     os.close(null)
+
+
+def test_a_launcher_that_stands_still_is_ended_and_its_boxes_with_it(bench, wait_for, tmp_path, monkeypatch):
+    monkeypatch.setattr("ringfence.sandbox.launcher.LOOK_SECONDS", 0.0)
+    launcher = Launcher.spawn(str(tmp_path / "state"))
+    null = os.open("/dev/null", os.O_RDWR)
+    box = launcher.start(bench.plan("sleep", "60"), stdin=null, stdout=null, stderr=null)
+    pids = box.pids()
+    os.kill(launcher.pid, signal.SIGSTOP)
+    for _ in range(LOOKS + 5):
+        launcher.look()
+    wait_for(lambda: gone([launcher.pid, *pids]))
+    with pytest.raises(BoxError, match="cut short: the launcher went away"):
+        box.wait(10)
+    launcher.close()
+    os.close(null)
+
+
+def test_a_launcher_that_answers_is_looked_at_as_often_as_one_likes(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr("ringfence.sandbox.launcher.LOOK_SECONDS", 0.0)
+    with Launcher.spawn(str(tmp_path / "state")) as launcher:
+        for _ in range(3 * LOOKS):
+            launcher.look()
+            assert select.select([launcher._control], [], [], 60)[0], "no answer"
+        bench.launcher = launcher
+        assert bench.sh("echo still here").out == b"still here\n"
+        monkeypatch.setattr("ringfence.sandbox.launcher.LOOK_SECONDS", 3600.0)
+        for _ in range(3 * LOOKS):
+            launcher.look()  # not yet due: nothing is counted
+        assert not gone([launcher.pid])
+
+
+def test_a_launcher_that_dies_in_the_middle_of_a_word_is_a_lost_box(bench):
+    ours, theirs = socket.socketpair()
+    box = Box(bench.plan("true"), ours, (), on_seen=None, on_stop=None, on_network=None)
+    with theirs:
+        theirs.sendall(LENGTH.pack(100) + b"half")
+    with pytest.raises(BoxError, match="the launcher went away"):
+        box.wait(10)

@@ -44,7 +44,7 @@ class Answered:
         """Add what was seen to the record; the box has ended. Gives why nothing is known, empty when all is."""
         if not self.asked:
             self.ask()
-        return self.answerer.end(self.number, record) if self.asked else GONE
+        return self.answerer.end(self.number, record) if self.asked and self.by == self.answerer.pid else GONE
 
     def left(self) -> list[int]:
         """What is still to be closed, for which the kernel may take its time."""
@@ -63,6 +63,11 @@ class Answerer:
         self.process = Beside(_serve)
         self.process.socket.settimeout(ANSWER_SECONDS)
 
+    def _again(self) -> None:
+        """For the boxes from now on; those of the one that is gone say that they went unseen."""
+        self.close()
+        self._start()
+
     @property
     def pid(self) -> int:
         """Its process id; another one after it was begun anew."""
@@ -76,8 +81,7 @@ class Answerer:
         """Answer for this root from now on; ``device`` is handed over. Without an answerer the kernel refuses every request."""
         self.count += 1
         if not self.tell(("serve", self.count, made), [device]):
-            self.close()
-            self._start()  # for the boxes from now on; those of the one that died say that they went unseen
+            self._again()
             self.tell(("serve", self.count, made), [device])
         os.close(device)
         return Answered(self, self.count)
@@ -95,6 +99,9 @@ class Answerer:
         while True:
             try:
                 data, papers, _flags, _from = socket.recv_fds(self.process.socket, 64, 1)
+            except TimeoutError:
+                self._again()  # it stands still, and with it whatever asks for a root
+                return GONE
             except OSError:
                 return GONE
             if not data or not papers:

@@ -61,6 +61,8 @@ class Launcher:
             self.loop.running = False
         elif len(descriptors) == 4:
             self._start(descriptors)
+        else:
+            self.control.send(b"here", socket.MSG_DONTWAIT)  # asked whether we are at work
 
     def _start(self, descriptors: list[int]) -> None:
         channel, *streams = descriptors
