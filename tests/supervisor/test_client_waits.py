@@ -6,7 +6,6 @@ import fcntl
 import os
 import socket
 import threading
-import time
 
 import pytest
 
@@ -106,18 +105,55 @@ def test_a_supervisor_that_stands_still_is_named_with_its_process(paths, listene
     assert f"kill -9 {os.getpid()}" in slow.value.remedy
 
 
-def test_what_was_taken_may_last_as_long_as_it_does(paths, listener, monkeypatch):
-    monkeypatch.setattr(client, "TAKEN_SECONDS", 1.0)
+@pytest.mark.parametrize("stuck", [True, False])
+def test_a_client_that_waits_for_long_says_it_where_the_supervisor_stands_still(paths, listener, monkeypatch, stuck):
+    monkeypatch.setattr(client, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(client, "TAKEN_SECONDS", 1.0 if stuck else 60.0)
+    said, enough = [], threading.Event()
+
+    def say(text):
+        said.append(text)
+        enough.set()
 
     def talk(connection):
         protocol.Reader(connection).receive_bytes()
         protocol.send_bytes(connection, protocol.TAKEN)
-        time.sleep(2.0)
+        for _ in range(0 if stuck else 3):  # at work: it answers those who look, and the command takes its time
+            looker, _ = listener.accept()
+            with looker:
+                protocol.Reader(looker).receive_bytes()
+                protocol.send_bytes(looker, protocol.TAKEN)
+                protocol.send_bytes(looker, b'{"version":"1"}')
+        assert not stuck or enough.wait(60)
+        protocol.send_bytes(connection, b'{"event":"waiting","why":"its turn"}')
         protocol.send_bytes(connection, b'{"exit":0}')
 
     thread = serving(listener, talk)
     connection, reader = client.ask(paths, {"verb": "run"})
     try:
+        assert client.answer(reader, paths, say) == {"exit": 0}
+    finally:
+        connection.close()
+    thread.join()
+    assert said[-1] == "its turn"
+    assert [f"kill -9 {os.getpid()}" in one for one in said[:-1]] == [True] * stuck
+
+
+def test_what_was_taken_may_last_as_long_as_it_does(paths, listener):
+    over = threading.Event()
+
+    def talk(connection):
+        protocol.Reader(connection).receive_bytes()
+        protocol.send_bytes(connection, protocol.TAKEN)
+        over.wait(60)
+        protocol.send_bytes(connection, b'{"event":"waiting","why":"its turn"}')
+        protocol.send_bytes(connection, b'{"exit":0}')
+
+    thread = serving(listener, talk)
+    connection, reader = client.ask(paths, {"verb": "run"})
+    try:
+        assert connection.gettimeout() is None
+        over.set()
         assert client.answer(reader, paths) == {"exit": 0}
     finally:
         connection.close()

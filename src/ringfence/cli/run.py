@@ -90,11 +90,11 @@ def main(words: list[str], paths: Paths) -> int:
     connection, reader = client.ask(paths, request, output)
     try:
         with _Forwarding(connection), _Keyboard(enabled=bool(request["interactive"])) as keyboard:
-            message = client.answer(reader, paths)
+            message = client.answer(reader, paths, keyboard.say)
             while message.get("event") == "stopped":
                 keyboard.stop_with_the_box()
                 protocol.send(connection, {"go_on": True})
-                message = client.answer(reader, paths)
+                message = client.answer(reader, paths, keyboard.say)
     finally:
         connection.close()
     return _finish(message, options, output, report)
@@ -260,6 +260,10 @@ class _Keyboard:
 
     def __exit__(self, *_: object) -> None:
         self._give_back()
+
+    def say(self, text: str) -> None:
+        """A word of the fence's own to the person, while the command waits."""
+        print(f"ringfence: {one_line(text)}", file=sys.stderr, end="\r\n" if self._saved else "\n", flush=True)
 
     def stop_with_the_box(self) -> None:
         """The command stopped itself: give the terminal back, stop, and take it again when continued."""

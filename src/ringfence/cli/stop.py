@@ -30,6 +30,15 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
             print("no supervisor is running")
             return 0
         time.sleep(0.05)
-    client.wait_until_gone(paths, seconds=SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while client.is_held(paths):
+        if time.monotonic() > deadline:
+            raise RingfenceError(
+                "supervisor-slow",
+                "the supervisor has not ended yet",
+                where=f"{paths.state}/supervisor.log",
+                remedy="wait for what it finishes, and ask again; its log says what it does",
+            )
+        time.sleep(0.02)
     print("the supervisor has ended")
     return 0

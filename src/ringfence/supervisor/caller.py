@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 
 from ringfence.model.person import Person
-from ringfence.supervisor import protocol
+from ringfence.supervisor import protocol, requests
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +40,27 @@ class Caller:
         looking = select.poll()
         looking.register(self.connection, select.POLLRDHUP)
         return bool(looking.poll(0))
+
+    def gives_up(self) -> str:
+        """Why nobody waits any more for what has not begun: its client left, or was told to end. Empty where one does."""
+        looking = select.poll()
+        looking.register(self.connection, select.POLLIN)
+        kept: list[bytes] = []
+        why = ""
+        while not why and (self.reader.buffered or looking.poll(0)):
+            try:
+                body = self.reader.receive_bytes()
+            except OSError:
+                body = None
+            if body is None:
+                why = "the client went away"
+            elif requests.parse_signal(body).signal:
+                why = "the client was told to end"
+            else:
+                kept.append(body)  # a new window size, which the box will want to know
+        for body in reversed(kept):
+            self.reader.put_back(body)
+        return why
 
     def take_descriptors(self, count: int) -> tuple[int, ...]:
         """Exactly ``count`` descriptors that came with the request. Raises ProtocolError for another number."""

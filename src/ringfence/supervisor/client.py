@@ -8,6 +8,7 @@ unfenced run.
 import _socket
 import os
 import sys
+from collections.abc import Callable
 
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, PromotionError, RingfenceError
 from ringfence.supervisor import protocol
@@ -20,6 +21,8 @@ MOST_STARTS = 5
 """So many supervisors may end, one after the other, before one takes a request: each was stopped, or cannot serve."""
 TAKEN_SECONDS = 30.0
 """Within which a supervisor that is at work says that it has read a request, however long the command then takes."""
+LOOK_SECONDS = 60.0
+"""How often a client that waits for its command's end asks whether the supervisor is still at work."""
 _KINDS = {kind.__name__: kind for kind in (BoxError, LedgerError, PolicyError, PromotionError)}
 FIXED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -155,35 +158,22 @@ def _is_taken(
     return first is not None
 
 
-def wait_until_gone(paths: Paths, *, seconds: float) -> None:
-    """Return when the supervisor has ended, boxes and all. Raises RingfenceError when it has not in time."""
-    import fcntl
-    import time
+def answer(reader: protocol.Reader, paths: Paths, say: Callable[[str], None] | None = None) -> dict[str, object]:
+    """The next answer on a connection; an answer that is a fault is raised.
 
-    deadline = time.monotonic() + seconds
-    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    ``say`` hears why it takes long where that is not the command's own doing: it waits for its turn, or the supervisor
+    stands still.
+    """
+    message: dict[str, object] | None
     try:
         while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    what = "the supervisor has not ended yet"
-                    remedy = "wait for what it finishes, and ask again; its log says what it does"
-                    raise RingfenceError(
-                        "supervisor-slow", what, where=f"{paths.state}/supervisor.log", remedy=remedy
-                    ) from None
-                time.sleep(0.02)
-            else:
-                return
-    finally:
-        os.close(lock)
-
-
-def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
-    """The next answer on a connection; an answer that is a fault is raised."""
-    try:
-        message = reader.receive()
+            if say is not None:
+                _watch(reader, paths, say)
+            message = reader.receive()
+            if message is None or message.get("event") != "waiting":
+                break
+            if say is not None:
+                say(str(message.get("why")))
     except TimeoutError as error:
         raise _slow(reader.connection, paths) from error
     except OSError:
@@ -193,6 +183,32 @@ def answer(reader: protocol.Reader, paths: Paths) -> dict[str, object]:
         raise _gone(paths, text)
     raise_fault(message)
     return message
+
+
+def _watch(reader: protocol.Reader, paths: Paths, say: Callable[[str], None]) -> None:
+    """Return when there is something to be read, or once it was said that the supervisor answers to nobody."""
+    seconds = reader.connection.gettimeout()
+    reader.connection.settimeout(LOOK_SECONDS)
+    try:
+        while not reader.buffered:
+            try:
+                reader.connection.recv(1, _socket.MSG_PEEK)
+                return
+            except TimeoutError:
+                fault = _fault_of_looking(paths)
+            if fault is not None:
+                say(f"{fault.what}; the command waits for it. {fault.remedy}")
+                return
+    finally:
+        reader.connection.settimeout(seconds)
+
+
+def _fault_of_looking(paths: Paths) -> RingfenceError | None:
+    try:
+        request(paths, "status", start=False, seconds=TAKEN_SECONDS)
+    except RingfenceError as fault:
+        return fault if fault.code == "supervisor-slow" else None
+    return None
 
 
 def raise_fault(message: dict[str, object]) -> None:

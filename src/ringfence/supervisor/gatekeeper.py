@@ -7,7 +7,7 @@ import functools
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +36,8 @@ from ringfence.supervisor.missions import Mission, Missions
 from ringfence.supervisor.passed import Passed
 from ringfence.supervisor.readiness import Readiness
 
+TURN_SECONDS = 1.0
+"""Between two looks whether somebody still waits for a command whose turn has not come."""
 FACTS_FRESH = 30_000_000
 """Microseconds."""
 
@@ -64,17 +66,22 @@ class Gatekeeper:
         self._busy_lock = threading.Lock()
 
     @contextmanager
-    def one_at_a_time(self, mission: Mission) -> Iterator[None]:
+    def one_at_a_time(self, mission: Mission, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits.
 
-        Whoever has the turn may take it again. What was read of the mission before may be over by now.
+        Whoever has the turn may take it again. What was read of the mission before may be over by now. ``waits`` is
+        called now and then meanwhile; what it raises ends the wait.
         """
         with self._busy_lock:
             turn = self._busy.setdefault(mission.id, _Turn())
             turn.users += 1
         try:
-            with turn.lock:
+            while not turn.lock.acquire(timeout=TURN_SECONDS):
+                waits()
+            try:
                 yield
+            finally:
+                turn.lock.release()
         finally:
             with self._busy_lock:
                 turn.users -= 1

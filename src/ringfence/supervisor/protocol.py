@@ -16,7 +16,7 @@ from ringfence.supervisor import jsontext
 MAX_FRAME = 16 * 1024 * 1024
 """Bytes of one frame: room for a command line of 1 MiB in its worst JSON escaping, and no more."""
 MAX_DESCRIPTORS = 4
-VERSION = 2
+VERSION = 3
 _INT = 4
 """Bytes of a C ``int``, on every machine this package knows."""
 TAKEN = b'{"event":"taken"}'
@@ -75,6 +75,11 @@ class Reader:
         if body is None:
             raise ProtocolError("bad-frame", "the stream ended in the middle of a frame")
         return body
+
+    @property
+    def buffered(self) -> bool:
+        """Whether bytes that were received have not been given out."""
+        return bool(self._buffer)
 
     def put_back(self, body: bytes) -> None:
         """Have a frame that was received be the next one again."""

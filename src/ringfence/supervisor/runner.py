@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -83,11 +83,31 @@ class Runner:
             judged = self._door.judge(job.policy, job.call, mission=_id(job.mission), extra=_extra(job))  # 2. durable
             if judged.decision.tier is not Tier.ALLOW:
                 return wording.refusal(job.call, judged.decision, _shown(job, judged))
-            with self._gatekeeper.one_at_a_time(job.mission):
+            with ExitStack() as turn:
+                self._wait_for_turn(turn, job, judged, caller)
                 return self._boxed(job, judged, caller, (stdin, stdout, stderr))
         finally:
             for descriptor in (stdin, stdout, stderr):
                 os.close(descriptor)
+
+    def _wait_for_turn(self, turn: ExitStack, job: Job, judged: Judged, caller: Caller) -> None:
+        """Until no other command of the mission runs; its client hears so. Raises where nobody waits for it any more."""
+        told = False
+
+        def waits() -> None:
+            nonlocal told
+            if why := caller.gives_up():
+                raise RingfenceError("client-gone", f"{why} before its command's turn came; nothing ran")
+            if not told:
+                told, why = True, f"another command of mission {job.mission.id} runs; this one waits for its turn"
+                with suppress(OSError):  # it leaves at this moment: seen at the next look
+                    protocol.send(caller.connection, {"event": "waiting", "why": why})
+
+        try:
+            turn.enter_context(self._gatekeeper.one_at_a_time(job.mission, waits))
+        except RingfenceError as fault:
+            self._note_result(job, judged, record.fault_body(fault.code, fault.what))
+            raise
 
     def _prepare(self, request: requests.Run, caller: Caller) -> Job:
         cwd = os.path.realpath(request.cwd)
