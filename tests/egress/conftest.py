@@ -176,11 +176,11 @@ class Rig:
 
     def curl(self, *words: str, **how: object):
         ca = str(self.world.ca)
-        return self.box.run(["curl", "-sS", "--max-time", "8", "--cacert", ca, *words], **how)
+        return self.box.run(["curl", "-sS", "--max-time", "30", "--cacert", ca, *words], **how)
 
     def log(self, **want: object) -> list[ConnectionLog]:
-        """Lines (not the ``decided`` ones) with these fields, waited for briefly."""
-        deadline = time.monotonic() + 4
+        """Lines (not the ``decided`` ones) with these fields, waited for."""
+        deadline = time.monotonic() + 30
         while True:
             with self._lock:
                 found = [

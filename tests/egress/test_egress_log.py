@@ -1,12 +1,12 @@
 """``ringfence egress log`` over a real ledger: rows, lines, filters, following, and text that would fool a terminal."""
 
 import json
-import threading
-import time
+import types
 from dataclasses import replace
 
 import pytest
 
+from ringfence.cli import egress
 from ringfence.cli.main import main
 from ringfence.egress.record import ConnectionLog
 from ringfence.ledger.log import Ledger
@@ -94,18 +94,25 @@ def test_filters(written, capsys, words, hosts):
     assert {line["host"] for line in lines} == hosts
 
 
-def test_following_prints_what_comes_later(written, capsys):
+def test_following_prints_what_comes_later(written, capsys, monkeypatch):
     root, write = written
 
-    def later():
-        time.sleep(0.3)
-        write(replace(DENIED, host="later.example.net"))
+    class Over(Exception): ...
 
-    thread = threading.Thread(target=later)
-    thread.start()
-    out = log(capsys, root, "--follow", "--seconds", "1.5", "--refused")
-    thread.join()
+    hosts = iter(("later.example.net", "latest.example.net"))
+
+    def come(_seconds):
+        host = next(hosts, None)
+        if host is None:
+            raise Over
+        write(replace(DENIED, host=host))
+
+    monkeypatch.setattr(egress, "time", types.SimpleNamespace(sleep=come))
+    with pytest.raises(Over):
+        log(capsys, root, "--follow", "--refused")
+    out = capsys.readouterr().out
     assert "later.example.net:443" in out
+    assert "latest.example.net:443" in out
 
 
 def test_an_empty_ledger_gives_only_the_headings(tmp_path, capsys):

@@ -7,7 +7,7 @@ from ringfence.model.tier import Tier
 SPEAK = """
 import socket, sys, time
 s = socket.create_connection(("example.org", 7), 5)
-s.settimeout(5)
+s.settimeout(30)
 got = b""
 time.sleep(0.8)
 try:

@@ -32,6 +32,9 @@ def test_a_supervisor_that_no_client_finds_makes_room_for_the_next(cli):
 
 
 def test_what_it_runs_is_finished_first(cli):
+    policy = cli.project / "sandbox_policy.yaml"
+    policy.write_text(policy.read_text().replace("max_runtime_ms: 8000", "max_runtime_ms: 120000"))
+    assert cli("policy", "trust", "--yes").returncode == 0
     cli.task("sleep 7\necho done > done.txt\n")
     running = cli.start("run", "--", "sh", "task.sh")
     deadline = time.monotonic() + 30

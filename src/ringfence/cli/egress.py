@@ -41,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     log.add_argument("--refused", action="store_true", help="only what did not go through")
     log.add_argument("--json", action="store_true", help="every line as one JSON object")
     log.add_argument("--follow", action="store_true", help="stay, and print lines as they come")
-    log.add_argument("--seconds", type=float, default=None, help=argparse.SUPPRESS)  # how long to follow, for tests
 
 
 def run(args: argparse.Namespace, paths: Paths) -> int:
@@ -98,12 +97,11 @@ def _lines(directory: str, args: argparse.Namespace) -> Iterator[ConnectionLog]:
     from ringfence.ledger import scan
 
     seq = 0
-    until = None if args.seconds is None else time.monotonic() + args.seconds
     while True:
         for stored in scan.records(directory, seq):
             seq = stored.seq + 1
             yield from _of_record(stored.value)
-        if not args.follow or (until is not None and time.monotonic() >= until):
+        if not args.follow:
             return
         time.sleep(POLL_SECONDS)
 

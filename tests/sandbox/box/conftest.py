@@ -116,7 +116,7 @@ def bench(box_launcher: Launcher, tmp_path: Path) -> Iterator[Bench]:
 def wait_for() -> Callable[[Callable[[], bool]], None]:
     import time
 
-    def wait(reached: Callable[[], bool], seconds: float = 10) -> None:
+    def wait(reached: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while not reached():
             assert time.monotonic() < deadline, "not reached in time"

@@ -314,8 +314,8 @@ def test_a_script_without_a_first_line_runs_in_a_terminal_too(bench):
 @pytest.mark.needs_userns
 def test_job_control_works_in_a_shell(bench):
     person = Person(bench, "/bin/bash", "--norc", "-i")
-    person.type(b"sleep 30\n")
-    time.sleep(0.3)
+    person.type(b"sh -c 'echo it-\"runs\"; exec sleep 30'\n")
+    person.until(b"it-runs")
     person.type(b"\x1a")
     person.until(b"Stopped")
     person.type(b"kill -9 %1; echo over\nexit 3\nexit 3\n")
@@ -331,12 +331,12 @@ def test_ctrl_z_is_told_and_the_command_goes_on_when_the_caller_says_so(bench):
     waiter = threading.Thread(target=person.box.wait)
     waiter.start()
     person.type(b"\x1a")
-    assert stopped.wait(10)
+    assert stopped.wait(60)
     assert person.box.stopped
     person.box.go_on()
     person.type(b"more\n")
     person.until(b"got more")
-    waiter.join(10)
+    waiter.join(60)
     assert person.end().exit == 0
 
 
@@ -349,7 +349,7 @@ def test_what_is_typed_while_the_command_is_stopped_is_for_the_persons_shell(ben
     waiter = threading.Thread(target=person.box.wait)
     waiter.start()
     person.type(b"\x1a")
-    assert stopped.wait(10)
+    assert stopped.wait(60)
     person.type(b"jobs\n")
     time.sleep(0.2)  # in which the launcher would have taken it
     assert select.select([shell], [], [], 0)[0] == [shell]
@@ -358,7 +358,7 @@ def test_what_is_typed_while_the_command_is_stopped_is_for_the_persons_shell(ben
     person.type(b"more\n")
     person.until(b"got more")
     os.close(shell)
-    waiter.join(10)
+    waiter.join(60)
     assert person.end().exit == 0
 
 
@@ -380,12 +380,12 @@ def test_a_command_that_stops_itself_leaves_no_mouse_reports_on(bench, wait_for)
     person = Person(bench, "/bin/sh", "-c", line, on_stop=stopped.set)
     waiter = threading.Thread(target=person.box.wait)
     waiter.start()
-    assert stopped.wait(10)
+    assert stopped.wait(60)
     person.until(b"up")
     wait_for(lambda: person.shown.count(b"\x1b[?1003h") == person.shown.count(b"\x1b[?1003l"))
     person.box.go_on()
     person.until(b"back")
-    waiter.join(10)
+    waiter.join(60)
     assert person.end().exit == 0
     assert person.shown.count(b"\x1b[?1003h") == person.shown.count(b"\x1b[?1003l")
 

