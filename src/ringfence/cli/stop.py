@@ -7,7 +7,7 @@ from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client
 from ringfence.supervisor.paths import Paths
 
-SECONDS = 20.0
+SECONDS = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     deadline = time.monotonic() + SECONDS
     while True:
         try:
-            client.request(paths, "stop", start=False, seconds=10)
+            client.request(paths, "stop", start=False, seconds=SECONDS)
             break
         except RingfenceError as error:
             if error.code != "no-supervisor" or (client.is_held(paths) and time.monotonic() > deadline):
