@@ -418,7 +418,7 @@ class Internet:
         """End both namespaces."""
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ class Keyring:
         return subprocess.run(command, env=self.environment, capture_output=True, check=False).returncode
 
     @staticmethod
-    def _wait(condition, seconds=10.0) -> None:
+    def _wait(condition, seconds=60.0) -> None:
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "the keyring did not come up"

@@ -174,7 +174,7 @@ class Box:
         for descriptor in self.descriptors.values():
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-        self.holder.wait(timeout=10)
+        self.holder.wait(timeout=60)
 
 
 def enter(pid: int) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ class Sshd:
         self.process.terminate()
         with contextlib.suppress(ValueError):
             self.process.stderr.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)
 
 
 def become(folder: str, port: str, program: str) -> None:

@@ -83,8 +83,8 @@ def test_an_answer_is_for_its_own_question_alone_whatever_happens_to_the_worker(
         soon(lambda: [t.name for t in threading.enumerate() if t.name.startswith("egress-ask")] == ["egress-ask-1"])
         soon(rig.worker._answers.empty)
         go_on["example.net"].set()
-        second.join(20)
-        first.join(20)
+        second.join(60)
+        first.join(60)
         assert "refused by a person" in got[0]
         assert not [c for c in world.internet.contacts(mark) if c["server"] == "http"]
     finally:
@@ -274,7 +274,7 @@ def test_what_is_refused_while_no_worker_runs_is_counted(world, kit, monkeypatch
         running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert running.stdout.readline() == "up\n"
         os.kill(rig.worker.pid, signal.SIGKILL)
-        running.communicate(timeout=40)
+        running.communicate(timeout=120)
         soon(lambda: rig.log(rule="egress/no-worker", tier=Tier.DENY, entry="capture"), 20)
     finally:
         rig.close()

@@ -32,7 +32,7 @@ while [ $i -lt {FILES} ]; do echo "$1 whole" >src/new; mv src/new src/f$i; i=$((
 sleep "$2"
 """
 PARTS = ("client", "supervisor", "launcher", "box", "supervisor and launcher", "everything")
-SETTLE = 15.0
+SETTLE = 60.0
 
 
 class Yard:
@@ -62,7 +62,7 @@ class Yard:
 
     def call(self, *words):
         return subprocess.run(
-            self.words(*words), cwd=self.repo, capture_output=True, text=True, timeout=60, check=False,
+            self.words(*words), cwd=self.repo, capture_output=True, text=True, timeout=180, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ def one_round(yard, chance, generation):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
     try:
-        client.wait(30)
+        client.wait(120)
     except subprocess.TimeoutExpired:
         client.kill()
         client.wait()

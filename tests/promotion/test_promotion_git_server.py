@@ -61,27 +61,27 @@ def server(shop, double, tmp_path):
         ("daemon.receivepack", "true"),
     ):
         git(shop.git_dir, "config", name, value)
+    daemon, port = next(served for _ in range(5) if (served := _serve(tmp_path)) is not None)
+    yield f"git://127.0.0.1:{port}/shop.git"
+    daemon.terminate()
+    daemon.wait(timeout=60)
+
+
+def _serve(folder):
+    """The daemon once it listens, and its port; None where somebody else took the port meanwhile."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [
-        "git",
-        "daemon",
-        "--export-all",
-        "--reuseaddr",
-        "--listen=127.0.0.1",
-        f"--port={port}",
-        f"--base-path={tmp_path}",
-    ]
-    daemon = subprocess.Popen([*words, str(tmp_path)], env=ENV, stderr=subprocess.DEVNULL, start_new_session=True)
-    for _ in range(100):
+    words = ["git", "daemon", "--export-all", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}"]
+    daemon = subprocess.Popen(
+        [*words, f"--base-path={folder}", str(folder)], env=ENV, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while daemon.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
+                return daemon, port
         time.sleep(0.05)
-    yield f"git://127.0.0.1:{port}/shop.git"
-    daemon.terminate()
-    daemon.wait(timeout=10)
+    return None
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ class Running:
     def finish(self, timeout: float = 60) -> Ran:
         execution = self.box.wait(timeout)
         for reader in self.readers:
-            reader.join(10)
+            reader.join(60)
         return Ran(execution, bytes(self.parts[0]), bytes(self.parts[1]))
 
 

@@ -75,7 +75,7 @@ def test_a_box_whose_answerer_dies_goes_on_and_says_that_tries_went_unseen(bench
         with open(children, encoding="ascii") as file:
             answering = int(file.read().split()[0])
         bench.launcher = launcher
-        running = bench.begin(bench.plan("/bin/sh", "-c", "echo; sleep 1; cat /etc/shadow; ls / /dev; echo end"))
+        running = bench.begin(bench.plan("/bin/sh", "-c", "echo; sleep 4; cat /etc/shadow; ls / /dev; echo end"))
         wait_for(lambda: bool(running.parts[0]))
         os.kill(answering, signal.SIGKILL)
         ran = running.finish()

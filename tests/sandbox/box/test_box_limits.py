@@ -89,7 +89,7 @@ def test_a_reader_that_goes_away_gives_the_command_sigpipe(bench):
     os.close(write_end)
     os.read(read_end, 10)
     os.close(read_end)
-    assert box.wait(20).signal == 13
+    assert box.wait(60).signal == 13
     os.close(null)
 
 

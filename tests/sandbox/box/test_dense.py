@@ -43,7 +43,7 @@ def private(pid):
 def test_a_boxs_own_process_takes_less_than_three_mebibytes_after_many_boxes(bench):
     for _ in range(20):
         bench.run("/usr/bin/true")
-    running = bench.begin(bench.plan("/usr/bin/sleep", "5"))
+    running = bench.begin(bench.plan("/usr/bin/sleep", "60"))
     time.sleep(0.3)
     own = sum(private(pid) for pid in running.box.pids())
     running.box.kill("enough")

@@ -18,7 +18,7 @@ def test_a_box_goes_into_its_groups_by_the_door_that_holds_up_nobody(tmp_path, k
 def test_all_of_a_box_is_in_its_groups(bench):
     if mechanism() == POLLING:
         pytest.skip("no groups to be had here: limits are polled")
-    running = bench.begin(bench.plan("/bin/sh", "-c", "sleep 5 & wait"))
+    running = bench.begin(bench.plan("/bin/sh", "-c", "sleep 60 & wait"))
     wait_for(lambda: len(running.box.pids()) == 3)
     for pid in running.box.pids():
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
@@ -31,7 +31,7 @@ def children(pid):
     return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-def wait_for(condition, seconds=10.0):
+def wait_for(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -43,7 +43,7 @@ def test_the_next_box_is_begun_while_a_long_command_runs_and_after_a_short_one(b
     bench.run("/usr/bin/true")
     wait_for(lambda: len(children(bench.launcher.pid)) == 4)  # three that help, and the next box
     waiting = children(bench.launcher.pid)
-    running = bench.begin(bench.plan("/usr/bin/sleep", "5"))
+    running = bench.begin(bench.plan("/usr/bin/sleep", "60"))
     wait_for(lambda: len(children(bench.launcher.pid)) == 5)
     assert waiting < children(bench.launcher.pid), "the one that was begun took the order, and another was begun"
     running.box.kill("enough")

@@ -415,10 +415,10 @@ def test_hidden_names_of_a_vast_folder_stay_hidden_and_the_record_says_that_trie
     assert f"1 hidden paths of {hiding.layer.target}" in control(ran).detail
 
 
-def test_hidden_names_stay_hidden_when_whoever_tells_of_them_is_killed(hiding):
-    line = "cat .env; sleep 1; cat conf/token .env; ls conf; cat conf/plain; true"
+def test_hidden_names_stay_hidden_when_whoever_tells_of_them_is_killed(hiding, wait_for):
+    line = "cat .env; echo up; sleep 4; cat conf/token .env; ls conf; cat conf/plain; true"
     running = hiding.begin(hiding.plan("/bin/sh", "-c", line))
-    time.sleep(0.4)
+    wait_for(lambda: b"up" in running.parts[0])
     with open(f"/proc/{hiding.launcher.pid}/task/{hiding.launcher.pid}/children", encoding="ascii") as file:
         children = list(map(int, file.read().split()))
     for pid in set(children) - set(running.box.pids()):  # whoever answers, and other helpers that are begun anew

@@ -122,7 +122,7 @@ def test_the_owner_of_a_connection_is_found(bench):
     script = (
         "import socket, time\n"
         "server = socket.create_server(('127.0.0.1', 8081)); c = socket.create_connection(('127.0.0.1', 8081))\n"
-        "print(c.getsockname()[1], flush=True); time.sleep(20)\n"
+        "print(c.getsockname()[1], flush=True); time.sleep(60)\n"
     )
     running = bench.begin(bench.plan("/bin/sh", "-c", f'/usr/bin/python3 -c "{script}"; true'))
     import time

@@ -247,7 +247,7 @@ class Person:
     def type(self, data):
         os.write(self.master, data)
 
-    def until(self, text, seconds=10):
+    def until(self, text, seconds=60):
         deadline = time.monotonic() + seconds
         while text not in self.shown:
             assert time.monotonic() < deadline, bytes(self.shown)
@@ -255,7 +255,7 @@ class Person:
 
     def end(self):
         execution = self.box.wait(20)
-        self.reader.join(5)
+        self.reader.join(60)
         os.close(self.master)
         return execution
 

@@ -166,6 +166,8 @@ def _random_kills(make_bench, rounds):
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         ended += os.WIFSIGNALED(status)
+        if not os.WIFSIGNALED(status):
+            span *= 0.8  # it was measured while more was going on
         check_recovered(bench, before, after)
     assert ended > rounds // 4
 
