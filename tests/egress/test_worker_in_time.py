@@ -11,7 +11,8 @@ import types
 
 import pytest
 
-from ringfence.egress import asking, worker
+from ringfence.egress import asking, credentials, worker
+from ringfence.egress.credentials import Credential, Source
 from ringfence.model.tier import Tier
 
 WEB = ("example.org:80",)
@@ -145,3 +146,20 @@ def test_a_worker_whose_channel_has_a_high_number_is_heard_out(world, kit):
         rig.close()
         for one in held:
             os.close(one)
+
+
+def test_a_keyring_that_waits_for_its_person_is_waited_for_and_its_own_reason_told(world, kit, monkeypatch):
+    assert worker.Options().answer_millis > credentials.SECONDS * 1000
+    monkeypatch.setattr(credentials, "SECONDS", 6)
+    slow = Credential(name="slow", host="example.org", source=Source(command=("/bin/sleep", "600")))
+    options = {"inspection": True, "trusted": str(world.ca)}
+    rig = world.rig(kit.Rules(allow=("example.org:443",)), options, credentials=[slow])
+    try:
+        bundle = world.folder / "slow-keyring.pem"
+        bundle.write_text(rig.worker.authority)
+        header = f"Authorization: Bearer {rig.worker.placeholders['slow']}"
+        done = rig.curl("--cacert", str(bundle), "-H", header, "https://example.org/")
+        assert "egress/no-credential" in done.stdout
+        assert "not in time" in done.stdout
+    finally:
+        rig.close()

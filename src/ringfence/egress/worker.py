@@ -48,8 +48,8 @@ class Options:
     open_limit: int = 1024
     ask_millis: int = 30_000
     """How long an ASK holds the accepted connection for a person."""
-    answer_millis: int = 5_000
-    """How long the worker waits for the supervisor before it refuses."""
+    answer_millis: int = 25_000
+    """How long the worker waits for the supervisor before it refuses: a keyring may wait for its person, a disk be slow."""
     idle_millis: int = 900_000
     hello_millis: int = 10_000
     dial_millis: int = 10_000
