@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 BREATH = 0.005
 """Seconds before the first piece: whoever gave it has an answer to send first, in the same interpreter."""
+END_SECONDS = 20.0
+"""For so long the end waits: whoever comes next waits for the end."""
 
 
 class Later:
-    """One thread and its queue. ``close`` returns when all that was given is done."""
+    """One thread and its queue. ``close`` returns when all that was given is done, or its time is over."""
 
     def __init__(self) -> None:
         """The thread starts with the first piece of work."""
@@ -29,12 +31,14 @@ class Later:
         self._queue.put(work)
 
     def close(self) -> None:
-        """Finish what is queued."""
+        """Finish what is queued; what takes too long is left, as by a crash, to the next sweep or teardown."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
             self._queue.put(None)
-            thread.join()
+            thread.join(END_SECONDS)
+            if thread.is_alive():
+                print("what finished calls left is not all removed; the next ones go on", file=sys.stderr, flush=True)
 
     def _live(self) -> None:
         while (work := self._next()) is not None:
