@@ -1,6 +1,7 @@
 """How a supervisor starts, or says why it does not: under the fault's own code, once, and never in silence."""
 
 import contextlib
+import gc
 import os
 import pathlib
 import re
@@ -9,9 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import types
 
 import pytest
 
+from ringfence.sandbox import launcher, probe
+from ringfence.supervisor import daemon
 from ringfence.supervisor.paths import user_paths
 
 
@@ -160,3 +164,30 @@ def test_an_interrupt_before_anything_runs_ends_the_client_by_that_signal(untrus
         assert client.wait(60) == -signal.SIGINT
         connection.close()
         client.communicate()
+
+
+@pytest.mark.parametrize(("backend", "descriptor", "idle"), [("", 3, 0), ("native", 3, 3600), ("", None, 3600)])
+def test_one_that_could_make_no_box_ends_when_idle_so_that_the_next_one_looks_anew(
+    tmp_path, monkeypatch, backend, descriptor, idle
+):
+    served = []
+
+    class Server:
+        def serve(self, _listener, *, idle_seconds, look_at):
+            served.append((idle_seconds, look_at()))
+
+        def close(self):
+            served.append("closed")
+
+    monkeypatch.setattr(probe, "probe_host", lambda _state: types.SimpleNamespace(backend=backend))
+    monkeypatch.setattr(launcher.Launcher, "spawn", lambda _state, *, backend: object())
+    monkeypatch.setattr(daemon, "_open", lambda *_: Server())
+    monkeypatch.setattr(daemon, "_undumpable", lambda: None)
+    monkeypatch.setattr(daemon.Starter, "tell", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    (tmp_path / "ringfence").mkdir(mode=0o700)
+    paths = user_paths(str(tmp_path / "ringfence"))
+    listener, lock = daemon.prepare(paths)
+    assert daemon._serve(paths, listener, lock, daemon.Starter(descriptor)) == 0
+    assert served == [(idle, paths.socket), "closed"]

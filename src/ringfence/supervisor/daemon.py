@@ -150,7 +150,10 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, starter: Starter) -
             print(f"serving on {paths.socket}; stop with Ctrl-C", flush=True)
         starter.tell(b"ready\n")
         gc.freeze()  # what is loaded by now stays: a full collection would hold up a command for 30 ms to look through it
-        server.serve(listener, idle_seconds=IDLE_SECONDS, look_at=lambda: user_paths(paths.test_root).socket)
+        # What kept a host from making a box may be over by the next command (a full disk, a probe that was killed): it
+        # finds another supervisor, which looks anew.
+        idle = IDLE_SECONDS if launcher is not None or starter.watches else 0
+        server.serve(listener, idle_seconds=idle, look_at=lambda: user_paths(paths.test_root).socket)
     finally:
         # The door first: clients that come now find no socket and wait for the lock, not for an answer.
         if door is not None and identity(paths.socket) == door:
