@@ -42,8 +42,8 @@ def escalation() -> list[str]:
     try:
         done = subprocess.run(["sudo", "-n", "true"], capture_output=True, timeout=5, check=False)
         got += ["sudo"] if done.returncode == 0 else []
-    except OSError:
-        pass  # not even there
+    except (OSError, subprocess.TimeoutExpired):
+        pass  # not even there, or it led to nothing
     return got
 
 

@@ -1,10 +1,11 @@
 """The smoke test passes here, fails when a wall is missing, and leaves nothing."""
 
 import os
+import subprocess
 
 import pytest
 
-from ringfence.sandbox import smoke
+from ringfence.sandbox import smoke, smoke_probe
 from ringfence.sandbox.fixture import run_fixture
 from ringfence.sandbox.smoke import run_smoke
 
@@ -85,3 +86,11 @@ def test_the_hostile_script_gets_nowhere_and_is_on_record(box_launcher, tmp_path
     lines = run_fixture(box_launcher, state=str(tmp_path))
     assert [line for line in lines if not line.as_expected] == []
     assert [line.attempt for line in lines] == ["metadata", "shutdown", "shadow", "beacon"]
+
+
+def test_a_sudo_that_hangs_is_no_escalation_and_no_fault(monkeypatch):
+    def hang(command, **how):
+        raise subprocess.TimeoutExpired(command, how["timeout"])
+
+    monkeypatch.setattr(smoke_probe.subprocess, "run", hang)
+    assert "sudo" not in smoke_probe.escalation()
