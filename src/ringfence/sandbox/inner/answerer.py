@@ -145,6 +145,8 @@ class _Service:
             self.roots[number] = Hidden(self.loop, descriptors[0], rest[0], Record())
         elif word == "hold" and number in self.roots:
             self.roots[number].hold(descriptors[0])
+        elif word == "hold":
+            os.close(descriptors[0])  # of a box that was another one's, which is gone
         elif word == "end":
             self._end(number)
 
