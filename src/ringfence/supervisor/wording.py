@@ -101,7 +101,9 @@ def outcome(
     if execution.ended_by:
         messages.append(f"ringfence ended it: {execution.ended_by}")
     if execution.dropped_bytes:
-        messages.append(f"ringfence kept the output to the policy's cap: {execution.dropped_bytes} bytes were dropped")
+        unread = execution.ended_by.startswith("output could not be written")
+        why = "not all of the output was taken" if unread else "ringfence kept the output to the policy's cap"
+        messages.append(f"{why}: {execution.dropped_bytes} bytes were dropped")
     messages += refused
     if gate is not None:
         messages += gate.lines()

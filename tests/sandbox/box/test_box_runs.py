@@ -12,7 +12,8 @@ import pytest
 
 from ringfence.model.box import Limits
 from ringfence.model.errors import BoxError
-from ringfence.model.ids import Bytes
+from ringfence.model.ids import Bytes, Millis
+from ringfence.sandbox.inner.ward import FLUSH_SECONDS, flush_seconds
 
 pytestmark = pytest.mark.needs_userns
 
@@ -238,3 +239,31 @@ def test_a_reader_who_has_enough_is_no_fault(bench, cap, reads):
     os.close(inner)
     ended = box.wait(60)
     assert (ended.signal, ended.ended_by) == (signal.SIGPIPE, "")
+
+
+def test_a_reader_is_waited_for_as_long_as_the_command_might_have_run():
+    assert flush_seconds(0, 5.0) is None
+    assert flush_seconds(600.0, 5.0) == 595.0
+    assert flush_seconds(15.0, 5.0) == FLUSH_SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runtime", "all_of_it"), [(0, True), (600_000, True), (1000, False)])
+def test_a_pager_that_is_looked_at_for_a_while_gets_the_rest(bench, runtime, all_of_it):
+    inner, outer = os.pipe()
+    nothing = os.open("/dev/null", os.O_RDWR)
+    plan = bench.plan("/usr/bin/head", "-c", "200000", "/dev/zero")
+    plan = replace(plan, limits=replace(plan.limits, output=Bytes(1 << 20), runtime=Millis(runtime)))
+    box = bench.launcher.start(plan, stdin=nothing, stdout=outer, stderr=nothing)
+    for descriptor in (outer, nothing):
+        os.close(descriptor)
+    if all_of_it:
+        with pytest.raises(TimeoutError):
+            box.wait(FLUSH_SECONDS + 5)
+    else:
+        assert box.wait(120).ended_by == "output could not be written: nobody read it in time"
+    with open(inner, "rb") as reader:
+        assert (len(reader.read()) == 200_000) is all_of_it
+    if all_of_it:
+        ended = box.wait(60)
+        assert (ended.exit, ended.ended_by, ended.dropped_bytes) == (0, "", 0)

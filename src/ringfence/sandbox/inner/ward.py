@@ -22,6 +22,7 @@ from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
 BUILD_SECONDS = 20.0
 FLUSH_SECONDS = 30.0
+"""So long at least may a reader take for what lies ready when the command has ended."""
 POLL_SECONDS = 0.025
 """Between two looks at the disk (one statvfs): a page cache takes gigabytes a second."""
 GROUPS_EVERY = 2
@@ -29,6 +30,7 @@ GROUPS_EVERY = 2
 REFILL_SECONDS = 0.02
 """After a command's start, or at its end if that is sooner, the next box is begun: not while the command itself starts."""
 MANY_SOCKETS = 64
+UNREAD = "nobody read it in time"
 LENGTH = struct.Struct("=I")
 
 
@@ -340,9 +342,13 @@ class Ward:
         if self.terminal is not None:
             self.terminal.close()
         self.duration = time.monotonic() - self.begun
+        if "runtime" in self.timers:
+            self.loop.cancel(self.timers["runtime"])  # its reader may take longer
         if self.output is not None:
             self.output.drain()
-            self._after("flush", FLUSH_SECONDS, self._flush_over)
+            seconds = flush_seconds(self.order["limits"]["runtime"] / 1000, self.duration)
+            if seconds is not None:
+                self._after("flush", seconds, self._flush_over)
         else:
             for descriptor in self.streams:
                 os.close(descriptor)
@@ -361,6 +367,7 @@ class Ward:
 
     def _flush_over(self) -> None:
         if not self.finished and self.output is not None:
+            self.output.fault = self.output.fault or UNREAD
             self.output.abandon()
 
     def abandon(self) -> None:
@@ -422,6 +429,14 @@ class Ward:
             "cpu": int((self.usage.ru_utime + self.usage.ru_stime) * 1000),
         })  # fmt: skip
         self.teller.close_when_written()
+
+
+def flush_seconds(runtime: float, spent: float) -> float | None:
+    """For how long a reader of the output (a pager, say) is waited for; None without end, as ``runtime`` 0 is.
+
+    As long as the command might have run: without us it would wait for that reader in its own write.
+    """
+    return max(FLUSH_SECONDS, runtime - spent) if runtime else None
 
 
 def _frame(message: tuple[Any, ...]) -> bytes:
