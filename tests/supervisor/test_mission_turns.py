@@ -97,6 +97,17 @@ def test_a_command_that_waits_for_its_turn_says_so_and_is_ended_by_ctrl_c(cli, m
     assert list(cli.project.glob("made-*")) == []
 
 
+def test_a_persons_verb_that_waits_for_its_turn_says_so_and_is_not_done_once_the_person_gave_up(cli, mission):
+    with held(cli, mission):
+        ending = cli.start("mission", "end", mission)
+        assert "waits for its turn" in ending.stderr.readline()
+        ending.send_signal(signal.SIGINT)
+        ending.communicate(timeout=60)
+        assert ending.returncode != 0
+    assert cli("run", "--mission", mission, "--", "true").returncode == 0
+    assert cli.json("mission", "show", mission, "--json")["state"] == "running"
+
+
 def test_a_command_that_waits_for_its_turn_runs_when_it_comes(cli, mission):
     cli.task("echo > made\n")
     with held(cli, mission):

@@ -5,6 +5,7 @@ import datetime as dt
 import json
 import os
 import re
+import sys
 import time
 
 from ringfence.cli.text import escape, one_line
@@ -71,12 +72,16 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         raise _usage("name the paths to drop, or say --all")
     if args.action in {"commit", "discard"}:
         payload["paths"] = args.paths
-    answer = client.request(paths, "mission", payload, seconds=600)
+    answer = client.request(paths, "mission", payload, seconds=600, say=_say)
     if args.json:
         print(json.dumps(answer, indent=2))
     else:
         _print(args, answer)
     return _code(answer)
+
+
+def _say(text: str) -> None:
+    print(f"ringfence: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 def _print(args: argparse.Namespace, answer: dict[str, object]) -> None:

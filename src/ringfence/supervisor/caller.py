@@ -1,10 +1,13 @@
 """The process on the other end of a connection, as the kernel says, and what it handed over."""
 
+import contextlib
 import os
 import select
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ringfence.model.errors import RingfenceError
 from ringfence.model.person import Person
 from ringfence.supervisor import protocol, requests
 
@@ -35,12 +38,6 @@ class Caller:
             name = str(self.uid)
         return Person(name=name, uid=self.uid, how="peer")
 
-    def has_left(self) -> bool:
-        """Whether its end of the connection is closed: nobody waits for what it asked."""
-        looking = select.poll()
-        looking.register(self.connection, select.POLLRDHUP)
-        return bool(looking.poll(0))
-
     def gives_up(self) -> str:
         """Why nobody waits any more for what has not begun: its client left, or was told to end. Empty where one does."""
         looking = select.poll()
@@ -61,6 +58,28 @@ class Caller:
         for body in reversed(kept):
             self.reader.put_back(body)
         return why
+
+    def must_wait(self) -> None:
+        """Raise RingfenceError where nobody waits any more for what has not begun."""
+        if why := self.gives_up():
+            raise RingfenceError("client-gone", f"{why} before its command's turn came; nothing ran")
+
+    def waits_for(self, mission: str) -> Callable[[], None]:
+        """To be called now and then while another command has the mission's turn: the client hears so, once.
+
+        Raises RingfenceError where nobody waits any more.
+        """
+        told = False
+
+        def waits() -> None:
+            nonlocal told
+            self.must_wait()
+            if not told:
+                told, why = True, f"another command of mission {mission} runs; this one waits for its turn"
+                with contextlib.suppress(OSError):  # it leaves at this moment: seen at the next look
+                    protocol.send(self.connection, {"event": "waiting", "why": why})
+
+        return waits
 
     def take_descriptors(self, count: int) -> tuple[int, ...]:
         """Exactly ``count`` descriptors that came with the request. Raises ProtocolError for another number."""

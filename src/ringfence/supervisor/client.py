@@ -65,12 +65,16 @@ def request(
     *,
     start: bool = True,
     seconds: float | None = 60.0,
+    say: Callable[[str], None] | None = None,
 ) -> dict[str, object]:
-    """Ask one thing and return the answer. A fault that the supervisor reports is raised here as RingfenceError."""
+    """Ask one thing and return the answer. A fault that the supervisor reports is raised here as RingfenceError.
+
+    With ``say`` (as for ``answer``) it may last as long as it does.
+    """
     message = {"verb": verb, "version": protocol.VERSION, **(payload or {})}
     connection, reader = ask(paths, message, start=start, seconds=seconds)
     try:
-        return answer(reader, paths)
+        return answer(reader, paths, say)
     finally:
         connection.close()
 

@@ -43,10 +43,10 @@ class Desk:
             case "diff":
                 return self._gatekeeper.diff(self._load(request))
             case "commit":
-                with self._turn(request) as mission:
+                with self._turn(request, caller) as mission:
                     return self._gatekeeper.commit(mission, request.paths, caller.person)
             case "discard":
-                with self._turn(request) as mission:
+                with self._turn(request, caller) as mission:
                     return self._gatekeeper.discard(mission, request.paths, caller.person)
             case "reload":
                 return self._reload(request, caller)
@@ -104,7 +104,7 @@ class Desk:
         return {**self._shown(changed), "before": mission.policy_digest}
 
     def _end(self, request: requests.Mission, caller: Caller) -> Answer:
-        with self._turn(request) as mission:
+        with self._turn(request, caller) as mission:
             move(mission, request.action, self._door.now())
             gate: Answer = {}
             if request.action == "end" and mission.commit is CommitAt.END:
@@ -119,10 +119,11 @@ class Desk:
         return {**self._shown(ended), **gate}
 
     @contextmanager
-    def _turn(self, request: requests.Mission) -> Iterator[Mission]:
+    def _turn(self, request: requests.Mission, caller: Caller) -> Iterator[Mission]:
         """The mission as it is once no command of it runs; none begins until this is left."""
         asked = self._load(request)
-        with self._gatekeeper.one_at_a_time(asked):
+        with self._gatekeeper.one_at_a_time(asked, caller.waits_for(asked.id)):
+            caller.must_wait()
             yield self._missions.load(MissionId(asked.id))
 
     def _load(self, request: requests.Mission) -> Mission:

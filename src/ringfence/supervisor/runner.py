@@ -92,19 +92,8 @@ class Runner:
 
     def _wait_for_turn(self, turn: ExitStack, job: Job, judged: Judged, caller: Caller) -> None:
         """Until no other command of the mission runs; its client hears so. Raises where nobody waits for it any more."""
-        told = False
-
-        def waits() -> None:
-            nonlocal told
-            if why := caller.gives_up():
-                raise RingfenceError("client-gone", f"{why} before its command's turn came; nothing ran")
-            if not told:
-                told, why = True, f"another command of mission {job.mission.id} runs; this one waits for its turn"
-                with suppress(OSError):  # it leaves at this moment: seen at the next look
-                    protocol.send(caller.connection, {"event": "waiting", "why": why})
-
         try:
-            turn.enter_context(self._gatekeeper.one_at_a_time(job.mission, waits))
+            turn.enter_context(self._gatekeeper.one_at_a_time(job.mission, caller.waits_for(job.mission.id)))
         except RingfenceError as fault:
             self._note_result(job, judged, record.fault_body(fault.code, fault.what))
             raise
@@ -176,8 +165,7 @@ class Runner:
         """3. host and smoke, 4. layer and plan, 5. box, 6. gate, 7. result; a fault on the way is recorded as the result."""
         execution = None
         try:
-            if caller.has_left():
-                raise RingfenceError("client-gone", "the client went away before its command's turn came; nothing ran")
+            caller.must_wait()
             job = self._still(job)
             self._readiness.require(job.policy)
             tree = self._gatekeeper.worktree(job.policy)
