@@ -10,8 +10,8 @@ pytestmark = pytest.mark.needs_userns
 PRELUDE = """
 import ctypes, errno, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-prlimit64, sched_setscheduler, migrate_pages, unshare = {
-    "x86_64": (302, 144, 256, 272), "aarch64": (261, 119, 238, 97),
+prlimit64, sched_setscheduler, migrate_pages, unshare, setpriority, ioprio_set = {
+    "x86_64": (302, 144, 256, 272, 141, 251), "aarch64": (261, 119, 238, 97, 140, 30),
 }[os.uname().machine]
 def call(number, *arguments):
     ctypes.set_errno(0)
@@ -47,6 +47,23 @@ os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)); os.sched_setaffinit
 """)  # fmt: skip
     assert ran.execution.exit == 0, ran.err
     assert refused(ran) == {"sched_setscheduler of process 1", "migrate_pages of process 1"}
+
+
+def test_process_1_gets_its_turns_whatever_a_program_asks_for(bench):
+    ran = python(bench, """
+assert {call(setpriority, *one, 19) for one in ((0, 1), (1, 1), (2, 0), (2, os.getuid()))} == {"EPERM"}
+assert {call(ioprio_set, *one, 3 << 13) for one in ((1, 1), (2, 1), (3, 0), (3, os.getuid()))} == {"EPERM"}
+assert os.getpriority(os.PRIO_PROCESS, 1) == os.getpriority(os.PRIO_PROCESS, 0)
+os.setpriority(os.PRIO_PROCESS, 0, 5); os.setpriority(os.PRIO_PGRP, 0, 6); assert call(ioprio_set, 1, 0, 3 << 13) == 0
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    assert refused(ran) == {"setpriority of process 1", "ioprio_set of process 1"}
+
+
+def test_a_call_that_only_a_later_kernel_has_is_none_and_is_seen(bench):
+    ran = python(bench, "print(call(470), call(471, 1, 2, 3))")
+    assert (ran.execution.exit, ran.out.split()) == (0, [b"ENOSYS"] * 2)
+    assert refused(ran) == {"call 0x1d6", "call 0x1d7"}
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,12 @@ from ringfence.sandbox.inner.bpf import (
 from ringfence.sandbox.inner.changes import WRITE_INTENT
 
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-X32 = 0x40000000
 NEW_NAMESPACES = 0x7E020000
 """Every CLONE_NEW* bit that clone(2) can carry."""
 NEW_TIME = 0x80
 """CLONE_NEWTIME, which only clone3 and unshare can carry."""
+NEWEST = 469
+"""file_setattr of Linux 6.17. What a later kernel adds is unknown here, and so answered as by a kernel that has it not."""
 
 _BOTH = {
     "io_uring_setup": 425,
@@ -94,11 +95,11 @@ PROCESS_ONE = {
 JUDGED = {
     "x86_64": {
         "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
-        "personality": 135, "setrlimit": 160, "prlimit64": 302, "execveat": 322,
+        "personality": 135, "setpriority": 141, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302, "execveat": 322,
     },
     "aarch64": {
-        "fcntl": 25, "ioctl": 29, "personality": 92, "setrlimit": 164, "socket": 198, "socketpair": 199, "setsockopt": 208,
-        "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
+        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "socket": 198,
+        "socketpair": 199, "setsockopt": 208, "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
     },
 }  # fmt: skip
 CLONE3 = 435
@@ -152,7 +153,8 @@ NETWORK_CHANGES = {
 SETTING_REQUESTS = {0x40086602: "FS_IOC_SETFLAGS", 0x401C5820: "FS_IOC_FSSETXATTR"}
 """Of ioctl: attributes of an open file, such as that it may not be changed. They come to the launcher as changes do."""
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
-RAW, PACKET = 3, 10
+STREAM, DATAGRAM = 1, 2
+"""The only types of the internet's: any other, even with no protocol named, is one of SCTP, DCCP, raw or packet sockets."""
 MPTCP = 262
 PROTOCOLS = (0, 6, 17)
 """The family's own, TCP, UDP. A ping would carry data out, and no box may send one."""
@@ -160,9 +162,12 @@ CORE = 4
 """RLIMIT_CORE. It stays as it is, for 0 would let the host's crash handler start; who asks for 0 is told that it is done."""
 LEASE = 1024
 """F_SETLEASE of fcntl: on a file that is the person's own it holds up whoever opens it for writing."""
-SOCKET_LEVEL, IP_LEVEL, IPV6_LEVEL = 1, 0, 41
-PRIVILEGED_OPTIONS = {SOCKET_LEVEL: (32, 33, 36), IP_LEVEL: (19,), IPV6_LEVEL: (64, 65, 75)}
-"""By level: buffers beyond the limit, marks, addresses of others, rules of the packet filter."""
+SOCKET_LEVEL, IP_LEVEL, IPV6_LEVEL, TCP_LEVEL, UDP_LEVEL = 1, 0, 41, 6, 17
+REFUSED_OPTIONS = {
+    SOCKET_LEVEL: (32, 33, 36), IP_LEVEL: (19,), IPV6_LEVEL: (64, 65, 75), TCP_LEVEL: (19, 31), UDP_LEVEL: (100,),
+}  # fmt: skip
+"""By level: buffers beyond the limit, marks, addresses of others, rules of the packet filter, connections put together by
+hand, and other protocols of the kernel's laid over or into a connection (TLS, IPsec)."""
 ABOVE = {IP_LEVEL: 64, IPV6_LEVEL: 200}
 """From here on an option is about the packet filter or routing."""
 PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
@@ -178,7 +183,7 @@ def build(machine: str) -> bytes:
     program.answer(NOTIFY)  # the watcher ends the caller: no call of another architecture is ever answered
     program.label("known")
     program.load(NUMBER)
-    program.test(AT_LEAST, X32, yes="notify")
+    program.test(AT_LEAST, NEWEST + 1, yes="refuse")  # those of x32 are higher still
     for name, (number, _flags) in OPENING[machine].items():
         program.test(EQUAL, number, yes=f"judge-{name}")
     for name, number in judged.items():
@@ -188,19 +193,18 @@ def build(machine: str) -> bytes:
     for number in PROCESS_ONE[machine].values():
         program.test(EQUAL, number, yes="judge-process")
     program.test(EQUAL, TIMING[machine], yes="judge-times")
-    for number in sorted([*refused.values(), *CHANGING[machine].values(), CLONE3]):
-        program.test(EQUAL, number, yes="notify")
-    program.label("allow")
-    program.answer(ALLOW)
-    program.label("judge-execve")
-    program.label("judge-execveat")
-    program.label("notify")
-    program.answer(NOTIFY)
+    program.goto("by-number")
     for name, (_number, register) in OPENING[machine].items():
         program.label(f"judge-{name}")
         program.load(ARGUMENTS + 8 * register)
         program.test(ANY_BIT, WRITE_INTENT, yes="refuse", no="permit")
     _judge_arguments(program)
+    program.label("by-number")
+    for number in sorted([*refused.values(), *CHANGING[machine].values(), CLONE3]):
+        program.test(EQUAL, number, yes="notify")
+    program.answer(ALLOW)
+    program.label("notify")
+    program.answer(NOTIFY)
     return program.assemble()
 
 
@@ -220,9 +224,16 @@ def _judge_arguments(program: Program) -> None:
     program.answer(NOTIFY)
     program.label("permit-request")
     program.answer(ALLOW)
+    _judge_sockets(program)
     program.label("judge-process")
     program.load(ARGUMENTS)
     program.test(EQUAL, 1, yes="refuse", no="permit")
+    for name, of_user in (("setpriority", 2), ("ioprio_set", 3)):
+        program.label(f"judge-{name}")
+        program.load(ARGUMENTS)
+        program.test(EQUAL, of_user, yes="refuse")  # process 1 has the same user
+        program.load(ARGUMENTS + 8)
+        program.test(EQUAL, 1, yes="refuse", no="permit")
     program.label("judge-prlimit64")
     program.load(ARGUMENTS + 16)
     program.test(EQUAL, 0, no="judge-new-limit")
@@ -239,7 +250,6 @@ def _judge_arguments(program: Program) -> None:
     program.label("judge-fcntl")
     program.load(ARGUMENTS + 8)
     program.test(EQUAL, LEASE, yes="refuse", no="permit")
-    _judge_options(program)
     for ids in (3, 2, 1):
         program.label(f"judge-{ids}-ids")
         program.load(ARGUMENTS + 8 * (ids - 1))
@@ -255,6 +265,15 @@ def _judge_arguments(program: Program) -> None:
     for value in PERSONALITIES:
         program.test(EQUAL, value, yes="permit")
     program.goto("refuse")
+    program.label("permit")
+    program.answer(ALLOW)
+    program.label("judge-execve")
+    program.label("judge-execveat")
+    program.label("refuse")
+    program.answer(NOTIFY)
+
+
+def _judge_sockets(program: Program) -> None:
     program.label("judge-socketpair")
     program.load(ARGUMENTS)
     program.test(EQUAL, UNIX, yes="permit", no="refuse")
@@ -270,8 +289,9 @@ def _judge_arguments(program: Program) -> None:
     program.label("internet")
     program.load(ARGUMENTS + 8)
     program.mask(0xF)
-    program.test(EQUAL, RAW, yes="refuse")
-    program.test(EQUAL, PACKET, yes="refuse")
+    program.test(EQUAL, STREAM, yes="protocol")
+    program.test(EQUAL, DATAGRAM, no="refuse")
+    program.label("protocol")
     program.load(ARGUMENTS + 16)
     for protocol in PROTOCOLS:
         program.test(EQUAL, protocol, yes="permit")
@@ -279,19 +299,12 @@ def _judge_arguments(program: Program) -> None:
     # Runtimes try multipath TCP first and fall back on this errno: ordinary, so not worth a record.
     program.label("no-protocol")
     program.answer(ERRNO | errno.EPROTONOSUPPORT)
-    program.label("permit")
-    program.answer(ALLOW)
-    program.label("refuse")
-    program.answer(NOTIFY)
-
-
-def _judge_options(program: Program) -> None:
     program.label("judge-setsockopt")
     program.load(ARGUMENTS + 8)
-    for level in PRIVILEGED_OPTIONS:
+    for level in REFUSED_OPTIONS:
         program.test(EQUAL, level, yes=f"options-{level}")
     program.answer(ALLOW)
-    for level, options in PRIVILEGED_OPTIONS.items():
+    for level, options in REFUSED_OPTIONS.items():
         program.label(f"options-{level}")
         program.load(ARGUMENTS + 16)
         for option in options:
