@@ -383,3 +383,43 @@ for n in range(20):
     time.sleep(0.03)
 """, limits=Limits(disk=Bytes(24 << 20), runtime=Millis(60_000)))  # fmt: skip
     assert (ran.execution.exit, ran.execution.ended_by) == (0, ""), ran.err
+
+
+AWAKE = """
+import ctypes, os, signal, sys
+signal.signal(signal.SIGCONT, lambda *_: None)
+libc = ctypes.CDLL(None)
+libc.timer_create.argtypes = libc.timer_settime.argtypes = None
+event, timer = (ctypes.c_long * 8)(0, signal.SIGCONT), ctypes.c_void_p()
+assert libc.timer_create(1, event, ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 20_000_000, 0, 20_000_000), None) == 0
+print("begun", flush=True)
+while True: print(end="x", flush=True)
+"""
+
+
+def test_a_paused_box_that_wakes_itself_stays_paused_or_is_ended(bench, wait_for):
+    """Timers may send SIGCONT: a freezer does not mind, and without one the box is ended."""
+    running = bench.begin(bench.plan("/usr/bin/python3", "-c", AWAKE, limits=Limits(output=Bytes(1 << 30))))
+    wait_for(lambda: b"begun" in running.parts[0])
+    running.box.pause()
+    freezes = groups.mechanism() != groups.POLLING
+    if freezes:
+        running.box.kill("still there")
+    ended_by = running.finish().execution.ended_by
+    assert ended_by == ("still there" if freezes else "it did not stand still while it was paused")
+
+
+def test_a_signal_to_a_paused_command_does_not_wake_it(bench, wait_for):
+    running = bench.begin(
+        bench.plan("/bin/sh", "-c", "trap 'echo heard; exit 4' CONT; echo begun; while :; do :; done")
+    )
+    wait_for(lambda: b"begun" in running.parts[0])
+    running.box.pause()
+    running.box.signal(18)
+    running.box.pause()
+    assert b"heard" not in running.parts[0]
+    running.box.resume()
+    ran = running.finish()
+    assert (ran.execution.exit, ran.execution.ended_by) == (4, "")
+    assert b"heard" in ran.out

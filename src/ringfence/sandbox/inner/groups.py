@@ -160,12 +160,12 @@ class Groups:
         return sum(cpu_millis(one) for one in below(pid))
 
     def freeze(self, pid: int) -> bool:
-        """Stop every task where it stands; False where no freezer is to be had."""
-        self.frozen = self._gather(pid) and self._freezer(True) and self._settled()
+        """Have every task stopped where it stands, which is so when ``settled``; False where no freezer is to be had."""
+        self.frozen = self._gather(pid) and self._freezer(True)
         return self.frozen
 
     def _gather(self, pid: int) -> bool:
-        """Bring the whole tree into the freezer, again until no task was born outside meanwhile."""
+        """Bring the whole tree into the freezer, again until no task was born outside meanwhile. False where that has no end."""
         if self.kind != "cgroup v1":
             return True
         folder = self.folders.get("freezer", "")
@@ -180,7 +180,7 @@ class Groups:
                     _move(f"{folder}/cgroup.procs", one)
         except OSError:
             return False
-        return True
+        return False
 
     def thaw(self) -> bool:
         """Let every task go on."""
@@ -193,15 +193,11 @@ class Groups:
             return self._set("freezer", "freezer.state", "FROZEN" if stop else "THAWED", needed=False)
         return self.kind == "cgroup v2" and self._set("memory", "cgroup.freeze", int(stop), needed=False)
 
-    def _settled(self) -> bool:
-        """Freezing is asked for and then happens; wait until it has, for a short time."""
-        for _attempt in range(200):
-            if self.kind == "cgroup v1" and _text(f"{self.folders['freezer']}/freezer.state").strip() == "FROZEN":
-                return True
-            if self.kind == "cgroup v2" and self._counter("memory", "cgroup.events", "frozen"):
-                return True
-            os.sched_yield()
-        return True
+    def settled(self) -> bool:
+        """Whether every task stands still: freezing is asked for, and then happens."""
+        if self.kind == "cgroup v1":
+            return _text(f"{self.folders['freezer']}/freezer.state").strip() == "FROZEN"
+        return self._counter("memory", "cgroup.events", "frozen") == 1
 
     def remove(self) -> None:
         """Leave nothing: the box has ended, so its groups are empty."""

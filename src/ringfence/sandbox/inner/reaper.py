@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ringfence.sandbox.inner import carry, kernel
+from ringfence.sandbox.inner.pausing import LOOK_MILLIS, Pause
 
 LONGEST_ORDER = 16_384
 """Bytes: a request to rename names two paths."""
@@ -87,11 +88,14 @@ def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
     poll = select.poll()
     poll.register(wake, select.POLLIN)
     poll.register(box.fileno(), select.POLLIN)
-    stopped: set[int] = set()
+    pause = Pause()
     carriers: dict[int, int] = {}
     while True:
-        _collect(child, box, carriers, pty=pty)
-        for descriptor, _event in poll.poll():
+        _collect(child, box, carriers, stops=pty and not pause.wanted)
+        ready = poll.poll(LOOK_MILLIS if pause.wanted else None)
+        if pause.wanted and not pause.stands():
+            _tell(box, ("awake",))
+        for descriptor, _event in ready:
             if descriptor == wake:
                 os.read(wake, 4096)
                 continue
@@ -99,7 +103,7 @@ def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
             if order.startswith(b"rename "):
                 _rename(order[7:], box, carriers)
             else:
-                _obey(order, child, stopped, pty=pty)
+                _obey(order, child, pause, box, pty=pty)
 
 
 def _nothing(_number: int, _frame: object) -> None:
@@ -131,10 +135,11 @@ def _carry(old: bytes, new: bytes, flags: int) -> NoReturn:
     os._exit(error if 0 <= error < 128 else errno.EXDEV)
 
 
-def _collect(child: int, box: socket.socket, carriers: dict[int, int], *, pty: bool) -> None:
+def _collect(child: int, box: socket.socket, carriers: dict[int, int], *, stops: bool) -> None:
+    """``stops``: it is told as well when the command stopped itself."""
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if pty else 0))
+            pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if stops else 0))
         except ChildProcessError:
             return
         if pid == 0:
@@ -153,45 +158,19 @@ def _collect(child: int, box: socket.socket, carriers: dict[int, int], *, pty: b
         os._exit(0)
 
 
-def _obey(order: bytes, child: int, stopped: set[int], *, pty: bool) -> None:
+def _obey(order: bytes, child: int, pause: Pause, box: socket.socket, *, pty: bool) -> None:
     if not order:
         os._exit(1)  # the launcher is gone
     if order == b"pause":
-        _stop_all(stopped)
+        _tell(box, ("paused", pause.begin()))
     elif order == b"resume":
-        for pid in _others():
-            if pid not in stopped:
-                _signal(pid, signal.SIGCONT)
-        stopped.clear()
+        pause.end()
     elif order == b"continue":
         if pty:
             _foreground(child)
         _signal(-child, signal.SIGCONT)
     elif order.startswith(b"signal "):
         _signal(-child, int(order[7:]))
-
-
-def _stop_all(stopped: set[int]) -> None:
-    """Stop every task, again until none is left running; those that were stopped before stay so at resume."""
-    stopped.update(pid for pid in _others() if _state(pid) == "T")
-    for _attempt in range(50):
-        running = [pid for pid in _others() if _state(pid) not in {"T", "Z", "t"}]
-        if not running:
-            return
-        for pid in running:
-            _signal(pid, signal.SIGSTOP)
-
-
-def _others() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
-
-
-def _state(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return chr(file.read().rpartition(b")")[2].split()[0][0])
-    except OSError:
-        return "Z"
 
 
 def _signal(pid: int, number: int) -> None:

@@ -17,6 +17,7 @@ from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
 from ringfence.sandbox.inner.refusals import Refusals
 from ringfence.sandbox.inner.skeleton import Entry, between
 from ringfence.sandbox.inner.spare import Spare
+from ringfence.sandbox.inner.standstill import Standstill
 from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
@@ -70,13 +71,15 @@ class Ward:
         self.ended_by = ""
         self.end: tuple[int | None, int | None, str] | None = None
         self.failure: tuple[str, int] | None = None
-        self.started = self.dead = self.paused = self.finished = False
+        self.started = self.dead = self.finished = False
         self.connected = False
         self.abi = 0
-        self.paused_at = self.paused_for = 0.0
         self.timers: dict[str, Timer] = {}
         self.begun = time.monotonic()
         self.groups = spare.groups
+        self.standstill = Standstill(
+            self.groups, spare.pid, to_init=self._to_init, tell=self.tell, kill=self.kill, after=self._look
+        )
         self.looks = 0
         self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
         self._begin(spare, streams)
@@ -171,6 +174,10 @@ class Ward:
                 if self.terminal is not None:
                     self.terminal.stop()
                 self.tell("stopped", message[1])
+            case "paused":
+                self.standstill.found(still=message[1])
+            case "awake":
+                self.standstill.found(still=False)
             case "renamed":
                 if self.calls is not None:
                     self.calls.renamed(message[1], message[2])
@@ -214,12 +221,13 @@ class Ward:
         """A timer that ends with the box: one of hours would keep all of it in memory for hours."""
         self.timers[name] = self.loop.after(seconds, handler)
 
+    def _look(self, seconds: float, handler: Callable[[], None]) -> None:
+        if not self.dead:
+            self._after("standstill", seconds, handler)
+
     def _time_up(self) -> None:
         """The run time is over, but for what was spent paused: a person's thinking is not the command's time."""
-        paused = self.paused_for + (time.monotonic() - self.paused_at if self.paused else 0.0)
-        self.paused_for = 0.0
-        if self.paused:
-            self.paused_at = time.monotonic()
+        paused = self.standstill.take_seconds()
         if paused > 0.0 and not self.dead:
             self._after("runtime", paused, self._time_up)
         else:
@@ -255,7 +263,7 @@ class Ward:
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         except ProcessLookupError:
             return
-        if self.paused:
+        if self.standstill.on:
             self.groups.thaw()
 
     def _obey(self, events: int) -> None:
@@ -286,22 +294,15 @@ class Ward:
                 self.connected = True
                 self._go_on()
             case "pause":
-                self.paused, self.paused_at = True, time.monotonic()
-                if not self.groups.freeze(self.pid):
-                    self._to_init(b"pause")
-                self.tell("paused")
+                self.standstill.begin()
             case "resume":
-                self.paused_for += time.monotonic() - self.paused_at if self.paused else 0.0
-                self.paused = False
-                if not self.groups.thaw():
-                    self._to_init(b"resume")
-                self.tell("resumed")
+                self.standstill.end()
             case "signal":
-                self._to_init(b"signal %d" % command[1])
+                self.standstill.send(b"signal %d" % command[1])
             case "continue":
                 if self.terminal is not None:
                     self.terminal.go_on()
-                self._to_init(b"continue")
+                self.standstill.send(b"continue")
             case "size":
                 if self.terminal is not None:
                     self.terminal.resize(command[1], command[2])
