@@ -1,7 +1,9 @@
 """The socket protocol: whole frames, descriptors, and a clear fault for anything broken."""
 
+import contextlib
 import json
 import os
+import resource
 import socket
 import struct
 
@@ -49,6 +51,30 @@ def test_descriptors_come_along_and_are_closed_when_nobody_takes_them(pair):
     reader.close_descriptors()
     assert os.read(read, 1) == b""
     os.close(read)
+
+
+def test_descriptors_are_sent_while_other_programs_of_this_user_have_many_on_their_way(pair):
+    """Counted for the whole user, and measured by the sender's own limit. Root is not measured, so the child is not root."""
+    left, right = pair
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setresuid(*[1_900_000_001] * 3)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            hog, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            with contextlib.suppress(OSError):
+                while True:
+                    socket.send_fds(hog, [b"x"], [0] * 200)
+            protocol.send(left, {"a": 1}, (0,))
+            os._exit(resource.getrlimit(resource.RLIMIT_NOFILE)[0] != 64)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    reader = protocol.Reader(right)
+    assert reader.receive() == {"a": 1}
+    assert len(reader.descriptors) == 1
+    reader.close_descriptors()
 
 
 def test_too_many_descriptors_are_a_fault(pair):

@@ -29,8 +29,8 @@ from ringfence.supervisor.paths import Paths, identity, make_private, unusable, 
 IDLE_SECONDS = 3600
 """With nothing running and nothing asked for this long, the supervisor ends; the next client starts it again."""
 BACKLOG = 128
-MOST_FILES = 4096
-"""Descriptors: a connection and three streams for each of the clients that are served at once, and then some."""
+MOST_FILES = 65_536
+"""Descriptors: more than a box may have, by which the kernel measures what this user may have on its way over sockets."""
 FEWEST_FILES = 256
 LEAST_MEMORY = 1024 * 1024 * 1024
 """Bytes of address space: each thread reserves some sixty megabytes of it."""

@@ -6,6 +6,7 @@ own to load. What a frame may hold is checked by the supervisor (``requests.py``
 """
 
 import _socket
+import errno
 import os
 import sys
 import time
@@ -40,10 +41,31 @@ def send_bytes(connection: _socket.socket, body: bytes, descriptors: tuple[int, 
     frame = len(body).to_bytes(4, "big") + body
     if descriptors:
         numbers = b"".join([number.to_bytes(_INT, sys.byteorder) for number in descriptors])
-        sent = connection.sendmsg([frame], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+        along = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)]
+        try:
+            sent = connection.sendmsg([frame], along)
+        except OSError as fault:
+            if fault.errno != errno.ETOOMANYREFS:
+                raise
+            sent = _send_with_more_room(connection, frame, along)
         frame = frame[sent:]
     if frame:
         connection.sendall(frame)
+
+
+def _send_with_more_room(connection: _socket.socket, frame: bytes, along: list[tuple[int, int, bytes]]) -> int:
+    """Send under the hard limit of open files, for the soft one is often small.
+
+    By it the kernel measures what all programs of this user, boxes too, have on its way over sockets.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        return connection.sendmsg([frame], along)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class Reader:

@@ -126,11 +126,13 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[st
     if box.recv(1) != b"g":
         raise Stop("the launcher went away")
     kernel.unshare(kernel.CLONE_NEWCGROUP)
-    _set_limits({name: value for name, value in order["rlimits"].items() if name != "nproc"})
+    limits = dict(order["rlimits"])
+    files, processes = limits.pop("nofile"), limits.pop("nproc")
+    _set_limits(limits)
     if not mapped:
         _become(*user)
     # After the user namespace is made: a limit set before would bound this uid's processes in all boxes together.
-    _set_limits({"nproc": order["rlimits"]["nproc"]})
+    _set_limits({"nproc": processes})
     _forbid_nesting()
     _share_watches()
     _drop_capabilities()
@@ -152,6 +154,9 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[st
     _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient, len(segments)), held)
     for descriptor in held:
         os.close(descriptor)
+    # After the last descriptor is sent. The kernel counts those on their way for the whole user and measures them by the
+    # sender's limit: what one box has under way by its own, smaller limit must not keep another from being built.
+    _set_limits({"nofile": min(files, resource.getrlimit(resource.RLIMIT_NOFILE)[1] * 3 // 4)})
     _live(order, box)
 
 

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import marshal
 import os
+import resource
 import signal
 import socket
 import struct
@@ -25,6 +26,7 @@ ORDER_SECONDS = 10.0
 SLICE = 100_000
 """Nanoseconds: a box's process waits for the launcher whenever it makes a file or starts a program."""
 SLACK = 256 * 1024 * 1024
+MOST_FILES = 65_536
 LARGEST_ORDER = 64 * 1024 * 1024
 
 
@@ -198,10 +200,17 @@ def _hide_arguments() -> None:
     kernel.prctl(15, ctypes.addressof(ctypes.create_string_buffer(b"box-init")), 0, 0, 0)
 
 
+def _make_room() -> None:
+    """More descriptors than a box may have: see where a box's own limit is set."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, MOST_FILES), hard))
+
+
 def main(arguments: list[str]) -> int:
     """``arguments``: the control socket's descriptor, and 1 when the death of the starting thread means the end."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _hide_arguments()
+    _make_room()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0, 0, 0, 0)
     if arguments[1] == "1":

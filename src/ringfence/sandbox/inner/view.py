@@ -22,6 +22,8 @@ LINKS = (
     (b"ptmx", b"pts/ptmx"),
 )
 
+TERMINALS = 256
+"""So many may a box make, of the 4,096 that all boxes and the host share by default."""
 DEVICE_STEPS = (
     *(("ro", b"/dev/" + name) for name in DEVICES),
     *(("link", b"/dev/" + name, target) for name, target in LINKS),
@@ -365,7 +367,7 @@ class View:
         for name, target in LINKS:
             self._link(b"/dev/" + name, target)
         self._folder(b"/dev/pts")
-        options = b"newinstance,ptmxmode=0666,mode=0620"
+        options = b"newinstance,ptmxmode=0666,mode=0620,max=%d" % TERMINALS
         self._try(
             "terminals",
             kernel.mount,
