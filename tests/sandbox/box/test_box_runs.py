@@ -34,6 +34,20 @@ def test_a_missing_program_is_127_and_a_file_without_right_126(bench):
     assert bench.run("./readme.txt").execution.exit == 126
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["co:lon", "back\\slash", "a\\054b", "com,ma", "new\nline", "quo\"te'", "l" * 250, "/".join(["d" * 200] * 12)],
+)
+def test_a_worktree_may_have_any_name(bench, tmp_path, name):
+    project = tmp_path / name
+    project.mkdir(parents=True)
+    (project / "was.txt").write_text("here\n")
+    layer = replace(bench.layer, lower=str(project), target=str(project), masked=())
+    ran = bench.sh("cat was.txt; echo new > made.txt", layer=layer, cwd=str(project))
+    assert (ran.execution.exit, ran.out) == (0, b"here\n"), ran.err
+    assert (Path(bench.layer.upper) / "made.txt").read_text() == "new\n"
+
+
 def test_changes_stay_above_the_real_tree(bench):
     ran = bench.sh("echo new > made.txt; rm readme.txt; ls -A")
     lower, upper = Path(bench.layer.lower), Path(bench.layer.upper)

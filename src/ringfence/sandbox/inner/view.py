@@ -196,18 +196,12 @@ class View:
 
     def _overlay(self, index: int, step: tuple, place: bytes) -> None:  # type: ignore[type-arg]
         parts = self.parts.pop(index)
-        folders = [b"/proc/self/fd/%d" % part for part in parts]
         told = self.told.pop(index, -1)
         one_file_system = len({os.fstat(part).st_dev for part in parts}) == 1
         if self.idmap >= 0:
-            shared = os.path.commonpath(step[3:5])
-            kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN, b"mode=0700,size=1m")
-            for number, tree in enumerate(parts):
-                folders[number] = place + b"/%d" % number
-                os.mkdir(folders[number])
-                kernel.attach(tree, folders[number])
-            top = folders.pop()
-            folders += [top + b"/" + os.path.relpath(path, shared) for path in step[3:5]]
+            parts = self._attached(parts, place, step[3:5])
+        # By descriptor: an option of an overlay holds 255 bytes, and takes a colon and a backslash for its own.
+        folders = [b"/proc/self/fd/%d" % part for part in parts]
         if told >= 0:
             folders.insert(0, b"/proc/self/fd/%d" % told)
         try:
@@ -220,10 +214,27 @@ class View:
             tree = self._mount_overlay(folders[1:])
         if self.idmap >= 0:
             kernel.umount2(place, kernel.MNT_DETACH)
-            parts = []
         for part in (*parts, *((told,) if told >= 0 else ())):
             os.close(part)
         kernel.attach(tree, place)
+
+    @staticmethod
+    def _attached(trees: list[int], place: bytes, written: tuple[bytes, bytes]) -> list[int]:
+        """The layers behind mapped mounts, which make an overlay only where they are attached: below ``place``, for now.
+
+        The last of them holds both folders that are written to.
+        """
+        kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN, b"mode=0700,size=1m")
+        parts, shared = [], os.path.commonpath(written)
+        for number, tree in enumerate(trees):
+            folder = place + b"/%d" % number
+            os.mkdir(folder)
+            kernel.attach(tree, folder)
+            parts.append(os.open(folder, os.O_PATH | os.O_DIRECTORY))
+        top = parts.pop()
+        parts += [os.open(os.path.relpath(path, shared), os.O_PATH | os.O_DIRECTORY, dir_fd=top) for path in written]
+        os.close(top)
+        return parts
 
     def _mapped(self, path: bytes) -> int:
         with_covered = kernel.open_tree(kernel.AT_FDCWD, _real(path), kernel.OPEN_TREE_CLONE | kernel.OPEN_TREE_CLOEXEC)
