@@ -5,6 +5,7 @@ import gc
 import marshal
 import os
 import resource
+import select
 import signal
 import socket
 import struct
@@ -48,6 +49,8 @@ class Launcher:
         self.folders: list[Entry] | None = None
         self.filter = seccomp.build(kernel.MACHINE)
         self.loop.watch(control.fileno(), READ, self._hear)
+        self.mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+        self.loop.watch(self.mounts, select.EPOLLPRI, self._mounted)
 
     def run(self) -> None:
         """Until the supervisor goes away. What is loaded by now is what every box begins with."""
@@ -99,6 +102,13 @@ class Launcher:
             )
         except OSError as fault:
             _refuse(channel, fault)
+
+    def _mounted(self, _events: int) -> None:
+        """Something was mounted or unmounted on the host: the box that waits has the mounts from before, and is of no use."""
+        if self.spare is not None:
+            self.loop.forget(self.spare.box.fileno())
+            self.spare.drop()
+            self.spare = None
 
     def _gone(self, ward: Ward) -> None:
         self.wards.discard(ward)
