@@ -224,6 +224,23 @@ def test_files_that_ordinary_tools_open_too_are_recorded_and_no_violation(bench)
     assert seen == {"/home/agent/.netrc": False, "/home/agent/.npmrc": False}
 
 
+@pytest.mark.parametrize("size", [100, 1 << 20], ids=["all of it fits the pipe", "more than fits"])
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [("true", 0), ("dd bs=5 count=1", 5), ("exec <&-; echo", 0), ("cat", None), ("dd bs=7 count=2; kill -9 $$", 14)],
+)
+def test_what_a_command_leaves_of_a_file_is_the_callers_to_read(bench, tmp_path, line, reads, size):
+    """A shell's loop shares its input with each command in it."""
+    (tmp_path / "input").write_bytes(bytes(size))
+    source, null = os.open(tmp_path / "input", os.O_RDONLY), os.open("/dev/null", os.O_WRONLY)
+    os.lseek(source, 10, os.SEEK_SET)
+    box = bench.launcher.start(bench.plan("/bin/sh", "-c", line), stdin=source, stdout=null, stderr=null)
+    box.wait(60)
+    assert os.lseek(source, 0, os.SEEK_CUR) == (size if reads is None else 10 + reads)
+    os.close(source)
+    os.close(null)
+
+
 @pytest.mark.parametrize("line", ["echo short", "yes", "echo short >&2"])
 def test_output_that_cannot_be_written_is_told(bench, line):
     full = os.open("/dev/full", os.O_WRONLY)

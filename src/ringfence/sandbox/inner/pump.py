@@ -17,6 +17,7 @@ from typing import Protocol
 
 from ringfence.sandbox.inner.loop import HANGUP, READ, WRITE, Loop
 from ringfence.sandbox.inner.screen import Screen
+from ringfence.sandbox.inner.unread import Unread
 
 CHUNK = 65536
 PENDING = 262144
@@ -336,8 +337,8 @@ class Output:
 class Input:
     """The caller's stdin, copied into the box's pipe as it is read there, from ``begin`` on."""
 
-    def __init__(self, loop: Loop, source: int, pipe: int) -> None:
-        self.loop = loop
+    def __init__(self, loop: Loop, source: int, pipe: int, unread: Unread | None = None) -> None:
+        self.loop, self.unread = loop, unread
         self.source: int | None = reopened(source, os.O_RDONLY)
         self.pipe: int | None = pipe
         self.data = b""
@@ -403,6 +404,13 @@ class Input:
         else:
             self.loop.forget(self.pipe)
             self._want()
+
+    def end(self) -> None:
+        """The box is gone: nothing more is copied, and what it left is given back."""
+        self.close()
+        unread, self.unread = self.unread, None
+        if unread is not None:
+            unread.give_back(len(self.data))
 
     def close(self) -> None:
         """End of input for the box."""

@@ -19,6 +19,7 @@ from ringfence.sandbox.inner.skeleton import Entry, between
 from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.standstill import Standstill
 from ringfence.sandbox.inner.terminal import Terminal
+from ringfence.sandbox.inner.unread import Unread
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
 BUILD_SECONDS = 20.0
@@ -91,13 +92,14 @@ class Ward:
             spare.order(self.order, (inward[0], outward[1], errors[1]))
         except OSError as fault:
             self.failure = (f"begin: {fault.filename or 'its first process is gone'}", fault.errno or 0)
+        unread = None if self.order["pty"] else Unread.of(streams[0], inward[0])
         for descriptor in (inward[0], outward[1], errors[1]):
             os.close(descriptor)
         if self.order["pty"]:
             for descriptor in (inward[1], outward[0], errors[0]):
                 os.close(descriptor)  # the terminal comes from inside the box
         else:
-            self.input = Input(self.loop, streams[0], inward[1])
+            self.input = Input(self.loop, streams[0], inward[1], unread)
             self.input.begin()
             capped = Capped(self.order["limits"]["output"])
             self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
@@ -333,7 +335,7 @@ class Ward:
         self.usage = os.wait4(self.pid, 0)[2]
         self.loop.forget(self.box.fileno())
         if self.input is not None:
-            self.input.close()
+            self.input.end()
         self.decoys.remove(self._touched)
         for seen in (self.calls, self.refusals):
             if seen is not None:
