@@ -75,13 +75,21 @@ class Callers:
 
     def word(self, pid: int, address: int) -> int:
         """Eight bytes as a number; 0 if they cannot be read."""
+        data = self.some(pid, address, 8)
+        return int(struct.unpack("=Q", data)[0]) if len(data) == 8 else 0
+
+    def some(self, pid: int, address: int, length: int) -> bytes:
+        """So many bytes, or as many of them as can be read.
+
+        Asked for by a call, not by the file ``mem``, which is closed to an ordinary user where a process made itself so.
+        """
         data = b""
-        while len(data) < 8:
-            count = self._read(pid, address + len(data), 8 - len(data))
+        while len(data) < length:
+            count = self._read(pid, address + len(data), length - len(data))
             if count <= 0:
-                return 0
+                break
             data += self.view[:count]
-        return int(struct.unpack("=Q", data)[0])
+        return data
 
     def _read(self, pid: int, address: int, length: int) -> int:
         """How many bytes came, at most to the end of the address's page, behind which nothing may be mapped."""

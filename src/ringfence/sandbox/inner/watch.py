@@ -209,8 +209,7 @@ class Calls:
             self._clone3(identity, pid, arguments)
             return
         if name in {"execve", "execveat"}:
-            shift = name == "execveat"
-            detail = self._exec(pid, arguments[shift], arguments[1 + shift])
+            detail = self._exec(pid, *(arguments[:3] if name == "execveat" else (0, *arguments[:2])))
             self.callers.forget()
             self._answer(identity, 0, CONTINUE)
             parent = self.parents.name(pid)
@@ -265,24 +264,27 @@ class Calls:
             return False  # interrupted or dead: nothing waits for the answer
         return True
 
-    def _exec(self, pid: int, program: int, vector: int) -> str:
+    def _exec(self, pid: int, folder: int, program: int, vector: int) -> str:
         first, self.first = self.first, []
-        try:
-            memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+        name = self._string(pid, program)
+        if name is None:
             return _join([_text(word) for word in first]) if first else "not readable"
-        try:
-            words = [_string(memory, program)]
-            pointers = os.pread(memory, 8 * (ARGUMENTS_SHOWN + 2), vector)
-            for (pointer,) in struct.iter_unpack("=Q", pointers[: len(pointers) // 8 * 8]):
-                if pointer == 0:
-                    break
-                words.append("…" if len(words) > ARGUMENTS_SHOWN else _string(memory, pointer))
-        except (OSError, OverflowError):
-            return "not readable"
-        finally:
-            os.close(memory)
+        words = [name or self._behind(pid, folder & 0xFFFFFFFF)]
+        pointers = self.callers.some(pid, vector, 8 * (ARGUMENTS_SHOWN + 2))
+        for (pointer,) in struct.iter_unpack("=Q", pointers[: len(pointers) // 8 * 8]):
+            if pointer == 0:
+                break
+            words.append("…" if len(words) > ARGUMENTS_SHOWN else self._string(pid, pointer) or "")
         return _join([words[0], *words[2:]])
+
+    def _behind(self, pid: int, descriptor: int) -> str:
+        """A program without a path, started by its descriptor alone."""
+        return _text(self.callers.base(pid, descriptor)) or f"descriptor {descriptor}"
+
+    def _string(self, pid: int, address: int) -> str | None:
+        data = self.callers.some(pid, address, ARGUMENT_BYTES)
+        whole, found, _rest = data.partition(b"\0")
+        return _text(whole) + ("" if found else "…") if data else None
 
     def drain(self) -> None:
         """Nothing is left that could make a call, and every call has been answered: there is nothing to read."""
@@ -340,12 +342,6 @@ class Decoys:
             del self.watched[which]
             with contextlib.suppress(OSError):  # gone with its file system
                 kernel.inotify_rm_watch(self.descriptor, which)
-
-
-def _string(memory: int, address: int) -> str:
-    data = os.pread(memory, ARGUMENT_BYTES, address)
-    whole, found, _rest = data.partition(b"\0")
-    return _text(whole) + ("" if found else "…")
 
 
 def _text(word: bytes) -> str:
