@@ -12,12 +12,12 @@ def tree(root: int) -> tuple[int, ...]:
     while waiting:
         pid = waiting.pop()
         try:
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-                children = [int(word) for word in file.read().split()]
+            threads = os.listdir(f"/proc/{pid}/task")
         except OSError:
             continue
         found.append(pid)
-        waiting += children
+        for thread in threads:  # each has the children that it started itself
+            waiting += map(int, _text(f"/proc/{pid}/task/{thread}/children").split())
     return tuple(found)
 
 

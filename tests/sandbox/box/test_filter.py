@@ -136,6 +136,13 @@ def test_the_limit_of_cores_is_nobodys_to_set_and_a_lease_nobodys_to_take(machin
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_who_closes_itself_is_told_that_it_is_done_and_stays_open(machine):
+    dumpable, name = 4, 15
+    assert act(machine, "prctl", dumpable, 0) == ERRNO
+    assert act(machine, "prctl", dumpable, 1) == act(machine, "prctl", name, 0) == act(machine, "prctl", 38, 1) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_options_of_sockets_that_need_a_privilege_or_lay_protocols_over_them_are_seen_and_all_others_pass(machine):
     options = {1: (36, 33), 0: (19, 64, 96, 200), 41: (64, 75, 209), 6: (19, 31), 17: (100,)}
     for level, option in ((level, option) for level, some in options.items() for option in some):

@@ -11,7 +11,7 @@ class Freezer:
     def __init__(self, *, freezes, looks):
         self.freezes, self.looks, self.frozen = freezes, looks, False
 
-    def freeze(self, pid):
+    def freeze(self):
         self.frozen = self.freezes
         return self.freezes
 
@@ -28,7 +28,7 @@ class Ward:
     def __init__(self, *, freezes=True, looks=0):
         self.said, self.orders, self.killed, self.timers = [], [], [], []
         self.standstill = standstill.Standstill(
-            Freezer(freezes=freezes, looks=looks), 7, to_init=self.orders.append, tell=self.said.append,
+            Freezer(freezes=freezes, looks=looks), to_init=self.orders.append, tell=self.said.append,
             kill=self.killed.append, after=lambda seconds, handler: self.timers.append(handler),
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ import signal
 from ringfence.sandbox.inner import buffers
 from ringfence.sandbox.inner.tree import (
     below,
+    closed,
     cpu_millis,
     in_flight,
     kept_memory,
@@ -134,8 +135,8 @@ class Groups:
         grown = shared_on_host() - self.shared_before
         if grown > limit // 4:
             shared = max(shared, kept_memory(pids) + _segments(self.segments))
-        if shared <= limit < grown and (in_flight(pids) or mapped_memory(pids) > limit):
-            shared = grown  # it holds files of memory whose pages no list shows
+        if shared <= limit < grown and (in_flight(pids) or mapped_memory(pids) > limit or closed(pids[1:])):
+            shared = grown  # it holds files of memory whose pages no list shows; process 1, always closed, holds none
         return own + shared + self._buffers(pid)
 
     def keep(self, segments: int) -> None:
@@ -159,21 +160,20 @@ class Groups:
             return self._counter("memory", "cpu.stat", "usage_usec") // 1000
         return sum(cpu_millis(one) for one in below(pid))
 
-    def freeze(self, pid: int) -> bool:
+    def freeze(self) -> bool:
         """Have every task stopped where it stands, which is so when ``settled``; False where no freezer is to be had."""
-        self.frozen = self._gather(pid) and self._freezer(True)
+        self.frozen = self._gather() and self._freezer(True)
         return self.frozen
 
-    def _gather(self, pid: int) -> bool:
+    def _gather(self) -> bool:
         """Bring the whole tree into the freezer, again until no task was born outside meanwhile. False where that has no end."""
         if self.kind != "cgroup v1":
             return True
-        folder = self.folders.get("freezer", "")
+        folder, everything = self.folders.get("freezer", ""), f"{self.folders['pids']}/cgroup.procs"
         try:
             os.makedirs(folder, exist_ok=True)
             for _attempt in range(100):
-                inside = set(_text(f"{folder}/cgroup.procs").split())
-                outside = [one for one in below(pid) if str(one) not in inside]
+                outside = set(_text(everything).split()) - set(_text(f"{folder}/cgroup.procs").split())
                 if not outside:
                     return True
                 for one in outside:
@@ -412,7 +412,7 @@ def _write(path: str, value: object) -> None:
         os.close(file)
 
 
-def _move(procs: str, pid: int) -> None:
+def _move(procs: str, pid: str) -> None:
     try:
         _write(procs, pid)
     except ProcessLookupError:

@@ -95,10 +95,10 @@ PROCESS_ONE = {
 JUDGED = {
     "x86_64": {
         "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
-        "personality": 135, "setpriority": 141, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302, "execveat": 322,
+        "personality": 135, "setpriority": 141, "prctl": 157, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302, "execveat": 322,
     },
     "aarch64": {
-        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "socket": 198,
+        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "prctl": 167, "socket": 198,
         "socketpair": 199, "setsockopt": 208, "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
     },
 }  # fmt: skip
@@ -160,6 +160,9 @@ PROTOCOLS = (0, 6, 17)
 """The family's own, TCP, UDP. A ping would carry data out, and no box may send one."""
 CORE = 4
 """RLIMIT_CORE. It stays as it is, for 0 would let the host's crash handler start; who asks for 0 is told that it is done."""
+SET_DUMPABLE = 4
+"""PR_SET_DUMPABLE of prctl. A process that closes itself is told that it is done: what it holds could not be counted, for an
+ordinary user, and in a box nobody may trace another anyway."""
 LEASE = 1024
 """F_SETLEASE of fcntl: on a file that is the person's own it holds up whoever opens it for writing."""
 SOCKET_LEVEL, IP_LEVEL, IPV6_LEVEL, TCP_LEVEL, UDP_LEVEL = 1, 0, 41, 6, 17
@@ -247,6 +250,12 @@ def _judge_arguments(program: Program) -> None:
     program.label("judge-setrlimit")
     program.load(ARGUMENTS)
     program.test(EQUAL, CORE, yes="refuse", no="permit")
+    program.label("judge-prctl")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, SET_DUMPABLE, no="permit")
+    program.load(ARGUMENTS + 8)
+    program.test(EQUAL, 0, no="permit")
+    program.answer(ERRNO)  # and no error
     program.label("judge-fcntl")
     program.load(ARGUMENTS + 8)
     program.test(EQUAL, LEASE, yes="refuse", no="permit")

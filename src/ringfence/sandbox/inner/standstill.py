@@ -14,7 +14,7 @@ SECONDS, LOOK_SECONDS = 10.0, 0.002
 class Freezer(Protocol):
     """The control groups of a box, as far as they freeze."""
 
-    def freeze(self, pid: int) -> bool:
+    def freeze(self) -> bool:
         """Have every task stopped; False where that cannot be."""
         ...
 
@@ -33,7 +33,6 @@ class Standstill:
     def __init__(
         self,
         freezer: Freezer,
-        pid: int,
         *,
         to_init: Callable[[bytes], None],
         tell: Callable[[str], None],
@@ -41,7 +40,7 @@ class Standstill:
         after: Callable[[float, Callable[[], None]], None],
     ) -> None:
         """``tell`` says ``paused`` once all stands still, and ``resumed``."""
-        self.freezer, self.pid = freezer, pid
+        self.freezer = freezer
         self.to_init, self.tell, self.kill, self.after = to_init, tell, kill, after
         self.on = False
         self._since = self._sum = self._until = 0.0
@@ -53,7 +52,7 @@ class Standstill:
         if not self.on:
             self.on, self._since = True, now
         self._until = now + SECONDS
-        if self.freezer.freeze(self.pid):
+        if self.freezer.freeze():
             self._settle()
         else:
             self.to_init(b"pause")  # it answers

@@ -15,12 +15,25 @@ def below(root: int) -> list[int]:
     found, waiting = [], [root]
     while waiting:
         pid = waiting.pop()
-        text = _read(f"/proc/{pid}/task/{pid}/children")
-        if text is None:
-            continue
-        found.append(pid)
-        waiting += [int(word) for word in text.split()]
+        children = _children(pid)
+        if children is not None:
+            found.append(pid)
+            waiting += children
     return found
+
+
+def _children(pid: int) -> list[int] | None:
+    """Of all its threads: each has those that it started itself. None where the process is gone."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return None
+    return [int(word) for thread in threads for word in (_read(f"/proc/{pid}/task/{thread}/children") or b"").split()]
+
+
+def closed(pids: list[int]) -> bool:
+    """Whether one of these lets nobody see what it has open, as a program that may be run and not be read."""
+    return any(not os.access(f"/proc/{pid}/fd", os.R_OK) and os.access(f"/proc/{pid}", os.F_OK) for pid in pids)
 
 
 def own_memory(pids: list[int]) -> tuple[int, int]:

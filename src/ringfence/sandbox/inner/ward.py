@@ -79,7 +79,7 @@ class Ward:
         self.begun = time.monotonic()
         self.groups = spare.groups
         self.standstill = Standstill(
-            self.groups, spare.pid, to_init=self._to_init, tell=self.tell, kill=self.kill, after=self._look
+            self.groups, to_init=self._to_init, tell=self.tell, kill=self.kill, after=self._look
         )
         self.looks = 0
         self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
