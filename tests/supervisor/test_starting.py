@@ -85,7 +85,15 @@ def test_serve_ends_in_order_with_its_terminal_unless_it_was_told_to_stay(untrus
         serving.communicate()
 
 
-@pytest.mark.parametrize(("limit", "value"), [(resource.RLIMIT_NOFILE, 40), (resource.RLIMIT_AS, 300 * 1024 * 1024)])
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        (resource.RLIMIT_NOFILE, 40),
+        (resource.RLIMIT_AS, 300 * 1024 * 1024),
+        (resource.RLIMIT_DATA, 64 * 1024 * 1024),
+        (resource.RLIMIT_FSIZE, 0),
+    ],
+)
 def test_a_session_with_too_low_limits_starts_none_that_others_would_meet(untrusted, limit, value):
     def bind():
         resource.setrlimit(limit, (value, value))

@@ -32,8 +32,13 @@ BACKLOG = 128
 MOST_FILES = 65_536
 """Descriptors: more than a box may have, by which the kernel measures what this user may have on its way over sockets."""
 FEWEST_FILES = 256
-LEAST_MEMORY = 1024 * 1024 * 1024
-"""Bytes of address space: each thread reserves some sixty megabytes of it."""
+LEAST = (
+    (resource.RLIMIT_AS, 1024 << 20, "address space"),
+    (resource.RLIMIT_DATA, 512 << 20, "memory of its own"),
+    (resource.RLIMIT_FSIZE, 256 << 20, "one file"),
+)
+"""Limit and bytes: each thread reserves some sixty megabytes of address space, and the ledger's files grow."""
+FEWEST_PROCESSES = 64
 ENDING_SECONDS = 15.0
 """For this long a supervisor that holds the lock and does not serve is waited for."""
 
@@ -66,8 +71,9 @@ def main(arguments: list[str]) -> int:
         if starter.watches:
             raise
         fault = error if isinstance(error, RingfenceError) else unusable(error, paths.state)
-        print(fault, file=sys.stderr, flush=True)
         starter.tell(jsontext.encode(protocol.fault(fault)).encode())
+        with contextlib.suppress(OSError):  # the log may be what cannot be written
+            print(fault, file=sys.stderr, flush=True)
         return 1
 
 
@@ -185,17 +191,21 @@ def _make_room() -> None:
     """As many descriptors as this user may have, up to what is of use. Raises RingfenceError where a limit is too low."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    memory = resource.getrlimit(resource.RLIMIT_AS)[1]
     low = []
     if files < FEWEST_FILES:
         low.append(f"{files} open files, of {FEWEST_FILES}")
-    if memory != resource.RLIM_INFINITY and memory < LEAST_MEMORY:
-        low.append(f"{memory >> 20} MiB of address space, of {LEAST_MEMORY >> 20}")
+    processes = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    if 0 <= processes < FEWEST_PROCESSES:
+        low.append(f"{processes} processes, of {FEWEST_PROCESSES}")
+    for limit, least, what in LEAST:
+        allowed = resource.getrlimit(limit)[1]
+        if 0 <= allowed < least:  # no limit is a negative number
+            low.append(f"{allowed >> 20} MiB of {what}, of {least >> 20}")
     if low:
         raise RingfenceError(
             "limits-too-low",
             f"the session that starts the supervisor allows it less than it needs: {'; '.join(low)}",
-            remedy="start it from a session with higher hard limits: see `ulimit -Hn` and `ulimit -Hv`",
+            remedy="start it from a session with higher hard limits: see `ulimit -Ha`",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
 
