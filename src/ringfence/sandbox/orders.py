@@ -71,7 +71,8 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
             "nofile": limits.open_files,
             "fsize": limits.file_size,
             "nproc": limits.processes,
-            "cpu": max(1, -(-limits.cpu // 1000)),
+            # Of each process; a second more than the tree's, which is looked at twenty times a second and so is named first.
+            "cpu": 1 - (-limits.cpu // 1000),
             # Counted for the whole account of an ordinary user: a box leaves the person the larger part.
             "sigpending": 4096,
             "msgqueue": 409_600,

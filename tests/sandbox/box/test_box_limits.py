@@ -151,6 +151,18 @@ def test_the_layer_cannot_grow_beyond_the_disk_limit(bench):
     assert ran.execution.ended_by == "disk, 24 MiB"
 
 
+@pytest.mark.parametrize("milliseconds", [1000, 1200])
+def test_cpu_time_of_one_process_is_named_before_the_kernel_ends_it(bench, milliseconds):
+    ran = bench.run("/usr/bin/python3", "-c", "while True: pass", limits=Limits(cpu=Millis(milliseconds)))
+    assert ran.execution.ended_by == f"cpu, {milliseconds} ms"
+
+
+def test_a_command_that_ends_by_the_size_of_a_file_says_so(bench):
+    ran = bench.run("dd", "if=/dev/zero", "of=big", "bs=1M", "count=50", limits=Limits(file_size=Bytes(8 << 20)))
+    assert (ran.execution.signal, ran.execution.ended_by) == (25, "")
+    assert "file size, 8 MiB" in {o.detail for o in ran.execution.observations if o.kind == "limit"}
+
+
 def test_private_places_are_limited_too(bench):
     ran = bench.sh("head -c 40000000 /dev/zero > /tmp/x; stat -c %s /tmp/x", limits=Limits(disk=Bytes(16 << 20)))
     assert int(ran.out) <= 16 << 20

@@ -201,9 +201,10 @@ def _set_limits(limits: dict[str, int]) -> None:
     for name, wanted in limits.items():
         kind = RLIMITS[name]
         hard = resource.getrlimit(kind)[1]
-        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        unlimited = hard == resource.RLIM_INFINITY
+        value = wanted if unlimited else min(wanted, hard)
         # One second more on the hard side: SIGXCPU first, SIGKILL for a program that ignores it.
-        resource.setrlimit(kind, (value, value + 1 if name == "cpu" and value < hard else value))
+        resource.setrlimit(kind, (value, value + 1 if name == "cpu" and (unlimited or value < hard) else value))
 
 
 def _become(uid: int, gid: int) -> None:

@@ -384,6 +384,7 @@ class Ward:
         if not self.dead or self.finished or (self.output is not None and not self.output.ended):
             return
         self.finished = True
+        self._name_signal()
         for held, count in self.groups.notes().items():
             self.record.counts["limit", held] = count
             if held.startswith("memory") and (self.end is None or self.end[1] == signal.SIGKILL):
@@ -409,6 +410,18 @@ class Ward:
         self.loop.after(0, self.refill)
         self.gone(self)
 
+    def _name_signal(self) -> None:
+        """The limit for which the kernel itself ended the command, before anybody looked."""
+        number, limits = self.end[1] if self.end is not None else None, self.order["limits"]
+        if number in {signal.SIGXCPU, signal.SIGKILL} and self._cpu_millis() >= limits["cpu"]:
+            self.ended_by = self.ended_by or f"cpu, {limits['cpu']} ms"
+        if number == signal.SIGXFSZ:
+            self.record.counts["limit", f"file size, {self.order['rlimits']['fsize'] // 1048576} MiB"] = 1
+
+    def _cpu_millis(self) -> int:
+        """Of process 1 and of all that it has waited for."""
+        return int((self.usage.ru_utime + self.usage.ru_stime) * 1000)
+
     def _report(self) -> None:
         if self.failure is not None or (self.end is None and not self.ended_by):
             what, number = self.failure or ("it ended without a word", 0)
@@ -429,7 +442,7 @@ class Ward:
             "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
             "unrecorded": self.record.dropped, "groups": self.groups.kind, "landlock": self.abi, "logged": self.logged,
             "unseen": self.unseen,
-            "cpu": int((self.usage.ru_utime + self.usage.ru_stime) * 1000),
+            "cpu": self._cpu_millis(),
         })  # fmt: skip
         self.teller.close_when_written()
 
