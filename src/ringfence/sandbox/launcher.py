@@ -389,8 +389,12 @@ class Launcher:
 
 
 def _prepare_home(plan: BoxPlan) -> None:
-    """The folder of a home that is kept belongs to whom the box's user stands for, as the worktree does."""
+    """The folder of a home that is kept belongs to whom the box's user stands for, as the worktree does.
+
+    It is theirs to open, whatever mode a box left it with: else no later mission of that agent had a home.
+    """
     os.makedirs(plan.home_upper, mode=0o700, exist_ok=True)
+    os.chmod(plan.home_upper, 0o700)
     if os.geteuid() == 0 and plan.layer is not None:
         info = os.lstat(plan.home_upper)
         if (info.st_uid, info.st_gid) != plan.layer.owner:

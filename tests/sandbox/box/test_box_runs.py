@@ -173,6 +173,13 @@ def test_a_large_order_and_large_input_pass(bench):
     assert ran.out == data[:60_000]
 
 
+def test_a_home_that_a_box_has_closed_is_open_to_the_next(bench, tmp_path):
+    home = str(tmp_path / "home")
+    assert bench.sh("echo kept > ~/.state; chmod 0 ~", home_upper=home).execution.exit == 0
+    ran = bench.sh("cat ~/.state; echo more >> ~/.state", home_upper=home)
+    assert (ran.execution.exit, ran.out) == (0, b"kept\n"), ran.err
+
+
 def test_a_home_is_kept_between_boxes_when_the_plan_says_so(bench, tmp_path):
     home = str(tmp_path / "home")
     first = bench.sh("echo kept > ~/.state; ls -A ~; echo own > ~/.ssh/id_rsa", home_upper=home)
