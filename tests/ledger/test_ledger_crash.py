@@ -14,11 +14,13 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import pytest
 
 from ringfence.ledger import flush, scan, segment
+from ringfence.ledger.flush import Flusher
 from ringfence.ledger.log import Ledger, Settings
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import Entry, EntryKind
@@ -200,6 +202,19 @@ def test_a_death_while_the_ledger_is_made_leaves_none_or_a_whole_one(tmp_path, n
         check(directory, said)
         with Ledger.open(str(directory), settings=SETTINGS) as ledger:
             assert ledger.head.size >= 1
+
+
+def test_a_fault_that_is_told_again_and_again_holds_nothing_of_those_who_were_told(
+    make_ledger, make_entry, monkeypatch
+):
+    """Else callers that come back for hours would fill the memory of the one who refuses them."""
+    with make_ledger() as ledger:
+        monkeypatch.setattr(Flusher, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "injected")))
+        for number in range(30):
+            with pytest.raises(LedgerError) as refused:
+                ledger.append([make_entry(number)])
+        assert refused.value.code == "ledger-unwritable"
+        assert len(list(traceback.walk_tb(refused.value.__traceback__))) < 8
 
 
 @pytest.mark.parametrize("call", ["pwritev", "fdatasync"])

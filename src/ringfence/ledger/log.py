@@ -174,7 +174,7 @@ class Ledger:
             )
         self._sequencer.submit(request)
         if request.error is not None:
-            raise request.error
+            raise request.error.with_traceback(None)
         assert request.acks is not None
         return request.acks
 
@@ -212,7 +212,7 @@ class Ledger:
         """Change to a new signing key and destroy the old one; returns the new epoch. Raises LedgerError."""
         with self._checkpointer.held(), self._sequencer.alone():
             if self._failure is not None:
-                raise self._failure
+                raise self._failure.with_traceback(None)
             now = self._clock()
             try:
                 turn = self._checkpointer.prepare_rotation(self._state.size, now)
@@ -254,9 +254,9 @@ class Ledger:
 
     def _check(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)
         if isinstance(self._checkpointer.failure, LedgerError):  # the head cannot be signed: altered, or a key lost
-            raise self._checkpointer.failure
+            raise self._checkpointer.failure.with_traceback(None)
 
     def _prepare(self, entry: Entry) -> Prepared:
         if not envelope.MIN_TIME <= entry.time < envelope.MAX_TIME:
@@ -299,7 +299,7 @@ class Ledger:
         """Acknowledge or refuse each of a batch; after an unknown failure, refuse all from then on."""
         try:
             if self._failure is not None:
-                raise self._failure
+                raise self._failure.with_traceback(None)
             self._write(self._note_step(batch))
         except LedgerError as error:
             refuse(batch, error)
