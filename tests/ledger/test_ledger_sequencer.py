@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -20,14 +21,17 @@ class Book:
         self.gate.set()
         self.entered = threading.Event()
         self.inside = 0
+        self.during: Callable[[list[bytes]], object] = lambda _: None
         self.sequencer = Sequencer("here", commit=self.commit, check=lambda: None)
 
-    def commit(self, batch: list[Request]) -> None:
+    def commit(self, batch: list[Request], let_go: Callable[[], None]) -> None:
         self.inside += 1
         assert self.inside == 1
         self.writers.append(threading.current_thread().name)
         self.groups.append([one.head for request in batch for one in request.prepared])
         self.entered.set()
+        let_go()
+        self.during(self.groups[-1])
         assert self.gate.wait(30)
         for request in batch:
             request.acks = []
@@ -91,6 +95,28 @@ def test_who_comes_meanwhile_shares_one_group_in_order_and_a_lone_caller_writes_
         time.sleep(0.001)
     book.submit(b"e")
     assert book.writers[2] == threading.current_thread().name
+
+
+def test_who_was_answered_goes_on_while_the_next_group_is_written(book):
+    went_on = threading.Event()
+
+    def submit_and_go_on() -> None:
+        book.submit(b"b")
+        went_on.set()
+
+    def during(names: list[bytes]) -> None:
+        if names == [b"b"]:
+            threads.append(start(book.submit, b"c"))
+            book.wait_for(1)
+        if names == [b"c"]:
+            assert went_on.wait(30)
+
+    book.during = during
+    threads = held_up(book, b"a")
+    threads.append(start(submit_and_go_on))
+    book.wait_for(1)
+    let_go(book, threads)
+    assert book.groups == [[b"a"], [b"b"], [b"c"]]
 
 
 def test_without_a_thread_the_caller_that_writes_does_so_for_all(book, monkeypatch):

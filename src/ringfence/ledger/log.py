@@ -295,12 +295,12 @@ class Ledger:
                 self._secrets = SecretScrubber(load_key(self.directory))
             return self._secrets
 
-    def _commit(self, batch: list[Request]) -> None:
+    def _commit(self, batch: list[Request], meanwhile: Callable[[], None]) -> None:
         """Acknowledge or refuse each of a batch; after an unknown failure, refuse all from then on."""
         try:
             if self._failure is not None:
                 raise self._failure.with_traceback(None)
-            self._write(self._note_step(batch))
+            self._write(self._note_step(batch), meanwhile)
         except LedgerError as error:
             refuse(batch, error)
         except BaseException as error:
@@ -310,8 +310,9 @@ class Ledger:
             if not isinstance(error, Exception):  # a thread that writes for others goes on, and refuses
                 raise
 
-    def _write(self, batch: list[Request]) -> None:
+    def _write(self, batch: list[Request], meanwhile: Callable[[], None] = lambda: None) -> None:
         group, digests, hashes = self._chain(batch)
+        meanwhile()
         if not self._make_room(len(group)):
             batch = self._ration(batch)
             if not batch:

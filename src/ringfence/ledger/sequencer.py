@@ -7,6 +7,7 @@ written.
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from ringfence.ledger.request import Request
 from ringfence.model.errors import LedgerError
@@ -14,16 +15,20 @@ from ringfence.model.errors import LedgerError
 MAX_GROUP = 512
 MAX_GROUP_BYTES = 1024 * 1024
 WAIT_SECONDS = 10.0
+Commit: TypeAlias = Callable[[list[Request], Callable[[], None]], None]
+"""Acknowledges or refuses each of a batch, and calls the second just before it waits for the disk."""
 
 
 class Sequencer:
-    """Puts requests in order. ``commit`` acknowledges or refuses each of a batch, and is never called twice at once.
+    """Puts requests in order. ``commit`` is never called twice at once.
 
+    Those whom it answered go on while the disk is at the next batch: woken sooner, they would hold up its write, and wait
+    for the interpreter all the same.
     ``check`` raises where nothing may be written; it is asked before a request is taken. The turn to write belongs to
     one at a time: a caller, the thread, or who asked to be alone.
     """
 
-    def __init__(self, where: str, *, commit: Callable[[list[Request]], None], check: Callable[[], None]) -> None:
+    def __init__(self, where: str, *, commit: Commit, check: Callable[[], None]) -> None:
         """``where`` is what an error names. The thread starts when somebody first waits."""
         self._where, self._commit, self._check = where, commit, check
         self._mutex = threading.Lock()
@@ -44,7 +49,7 @@ class Sequencer:
             self._taken = True
         if not wait:
             try:
-                self._commit([request])
+                self._commit([request], _nobody)
             finally:
                 self._pass_on()
         elif not request.wake.acquire(timeout=WAIT_SECONDS):
@@ -116,12 +121,22 @@ class Sequencer:
 
     def _write_queue(self) -> None:
         """Having the turn, write for all that wait until nobody does."""
-        while batch := self._next():
-            try:
-                self._commit(batch)
-            finally:
-                for request in batch:
-                    request.wake.release()
+        answered: list[Request] = []
+
+        def let_go() -> None:
+            for request in answered:
+                request.wake.release()
+            answered.clear()
+
+        try:
+            while batch := self._next():
+                try:
+                    self._commit(batch, let_go)
+                finally:
+                    let_go()
+                    answered += batch
+        finally:
+            let_go()
 
     def _next(self) -> list[Request]:
         """What to write now; empty where the turn was given away."""
@@ -160,3 +175,7 @@ class Sequencer:
             where=self._where,
             remedy="look at the disk; nothing was run",
         )
+
+
+def _nobody() -> None:
+    """Who writes for itself alone has nobody to let go on."""
