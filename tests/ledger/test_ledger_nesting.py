@@ -96,3 +96,23 @@ def test_a_deeper_record_that_somebody_wrote_is_altered_and_never_a_crash(
         list(scan.records(ledger.directory))
     with Index(ledger.directory) as index, pytest.raises(LedgerError, match="ledger-altered"):
         index.catch_up()
+
+
+@pytest.mark.parametrize("wide", [1, 15, 16, 70_000])
+@pytest.mark.parametrize("objects", [True, False])
+def test_levels_are_counted_however_many_members_each_has(wide, objects):
+    """Packed, an object or array is told by another code from 16 members on, and by a third from 65,536 on."""
+    most = canonical.MAX_DEPTH - 1
+    siblings = [0] * (wide - 1)
+    around = dict.fromkeys((f"k{number}" for number in range(wide - 1)), 0)
+
+    def of(levels: int) -> object:
+        found: object = 1
+        for level in range(levels):
+            members, names = (siblings, around) if level % 50 == 0 or wide < 100 else ([], {})
+            found = {**names, "z": found} if objects else [*members, found]
+        return found
+
+    canonical.encode(of(most))
+    with pytest.raises(LedgerError):
+        canonical.encode(of(most + 1))

@@ -28,18 +28,19 @@ COMMITMENT = 160
 def contents_apart(body: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[str, str]]:
     """The body with the contents of its request moved apart, and those contents by name."""
     moved: dict[str, str] = {}
-    for part, field in KEPT_APART:
-        inner = body.get(part)
-        value = inner.get(field) if isinstance(inner, dict) else None
+    request = body.get("request")
+    if not isinstance(request, dict) or request.keys().isdisjoint(KEPT_APART):
+        return body, moved
+    for field in KEPT_APART:
+        value = request.get(field)
         if isinstance(value, dict) and value.keys() == {
             "hex"
         }:  # a content that is no valid Unicode is one all the same
             value = bytes.fromhex(str(value["hex"])).decode("utf-8", "surrogateescape")
-        if isinstance(inner, dict) and isinstance(value, str):
-            name = f"{part}.{field}"
-            moved[name] = value
-            body = {**body, part: {**inner, field: {"kept": name}}}
-    return body, moved
+        if isinstance(value, str):
+            moved[f"request.{field}"] = value
+            request = {**request, field: {"kept": f"request.{field}"}}
+    return {**body, "request": request}, moved
 
 
 def fit(body: Mapping[str, Json], limit: int = BODY_LIMIT) -> tuple[Mapping[str, Json], dict[str, str]]:

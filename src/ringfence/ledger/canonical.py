@@ -16,10 +16,12 @@ MAX_DEPTH = 100
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _pack = msgspec.msgpack.Encoder().encode
-_HARMLESS = bytes(code for code in range(256) if code not in {*range(0xC4, 0xCC), 0xCF, 0xD3, *range(0xD4, 0xD9)})
-"""MessagePack marks floats, 64 bit integers, bytes and extensions by these codes alone. Where all text is ASCII, a value
-whose packed form has none of them has none of those, which is found in a third of the time of a walk; a length or a
-number may look like one, and then the walk decides."""
+_NESTING = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
+_FOREIGN = {*range(0xC4, 0xCC), 0xCF, 0xD3, *range(0xD4, 0xD9)}
+_HARMLESS = bytes(code for code in range(256) if code not in _FOREIGN and code not in _NESTING)
+"""MessagePack marks floats, 64 bit integers, bytes and extensions by the foreign codes alone, objects and arrays by those of
+nesting. Where all text is ASCII, a value whose packed form has no foreign code has none of those, which is found in a
+third of the time of a walk; a length or a number may look like one, and then the walk decides."""
 
 
 def encode(value: Json) -> bytes:
@@ -33,15 +35,16 @@ def encode(value: Json) -> bytes:
 def _encoded(value: Json, most: int) -> bytes:
     try:
         encoded = _encode(value)
-        surely = encoded.isascii() and not _pack(value).translate(None, _HARMLESS)
+        marks = _pack(value).translate(None, _HARMLESS)
     except (UnicodeEncodeError, msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise _refused(f"what is no JSON, or text that is not valid Unicode ({type(error).__name__})") from error
-    if not surely:
+    ascii_alone = encoded.isascii()
+    if not ascii_alone or marks.strip(_NESTING):
         _admit(value)
-    if not encoded.isascii():
+    if not ascii_alone:
         # Only now can a key be outside ASCII, where code point order and RFC 8785's UTF-16 order part ways.
         admit_keys(value)
-    if is_deeper(value, encoded, most):
+    if len(marks) > most and is_deeper(value, encoded, most):
         raise _refused(f"more than {most} objects and arrays inside each other")
     return encoded
 

@@ -11,9 +11,9 @@ from ringfence.ledger import canonical, frame
 from ringfence.model.entry import Entry, EntryKind, Json
 from ringfence.model.errors import LedgerError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
+_is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}").fullmatch
 _NAMED = "1 to 128 letters, digits and ._:/@+-"
-_HASH = re.compile(r"[0-9a-f]{64}")
+_is_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 _ROOM = frame.MAX_RECORD - len(frame.complete(b"", frame.NO_HASH, 10**15, 10**15))
 MIN_TIME, MAX_TIME = 10**15, 2**53
 """Instants a record can hold: 2001 to 2255, so that every time has 16 digits and is a canonical number."""
@@ -30,18 +30,18 @@ def prepare(entry: Entry, *, body: bytes, personal: Mapping[str, Json]) -> bytes
     kind, call, mission = entry.kind.value, entry.call, entry.mission
     if kind in _BARE and (call or mission is not None or entry.parent or personal):
         raise _refused("kind", f"{kind} without call, mission, parent and personal part")
-    if call and not _NAME.fullmatch(call):
+    if call and not _is_name(call):
         raise _refused("call", _NAMED)
     members = f',"call":"{call}","kind":"{kind}"' if call else f',"kind":"{kind}"'
     if mission is not None:
-        if not _NAME.fullmatch(mission):
+        if not _is_name(mission):
             raise _refused("mission", _NAMED)
         members = f'{members},"mission":"{mission}"'
     if entry.parent:
-        if not _HASH.fullmatch(entry.parent):
+        if not _is_hash(entry.parent):
             raise _refused("parent", "a record hash: 64 hexadecimal digits")
         members = f'{members},"parent":"{entry.parent}"'
-    prepared = b'{"body":%b%b' % (body, members.encode())
+    prepared = b'{"body":' + body + members.encode()
     if personal:
         prepared += b',"personal":%b' % canonical.encode(dict(personal))
     if len(prepared) > _ROOM:

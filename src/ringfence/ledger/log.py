@@ -165,7 +165,7 @@ class Ledger:
         """
         if os.getpid() != self._pid:
             raise LedgerError("ledger-closed", "a forked process cannot append to its parent's ledger")
-        request = Request([self._prepare(entry) for entry in entries])
+        request = Request(list(map(self._prepare, entries)))
         if not request.prepared:
             return ()
         if request.size > MAX_REQUEST or len(request.prepared) > frame.MAX_LINES // 2:

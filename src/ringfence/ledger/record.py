@@ -33,8 +33,8 @@ from ringfence.model.person import Person
 Body: TypeAlias = dict[str, Json]
 Loader: TypeAlias = Callable[[str], str | None]
 """Gives a text from the side store by its name in the record, or None where it was erased."""
-KEPT_APART = (("request", "content"), ("request", "body"))
-"""Contents: only a commitment of them enters a record, whatever their length."""
+KEPT_APART = ("content", "body")
+"""Contents, of a request: only a commitment of them enters a record, whatever their length."""
 SCRUBBED = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
 """What stands in the place of a secret."""
 _REQUESTS: dict[str, type[Request]] = {word: cast("type[Request]", kind) for kind, word in KINDS.items()}
