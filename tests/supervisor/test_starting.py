@@ -194,8 +194,41 @@ def test_one_that_could_make_no_box_ends_when_idle_so_that_the_next_one_looks_an
     monkeypatch.setattr(daemon.Starter, "tell", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
     (tmp_path / "ringfence").mkdir(mode=0o700)
     paths = user_paths(str(tmp_path / "ringfence"))
     listener, lock = daemon.prepare(paths)
     assert daemon._serve(paths, listener, lock, daemon.Starter(descriptor)) == 0
     assert served == [(idle, paths.socket), "closed"]
+
+
+def test_a_thread_that_computes_holds_up_the_others_for_a_millisecond_at_most(tmp_path, monkeypatch):
+    """Python's own interval is five: each of the many steps of a call would wait that long behind one that is judged."""
+    while_serving: list[float] = []
+
+    class Serving:
+        def serve(self, *_: object, **__: object) -> None:
+            while_serving.append(sys.getswitchinterval())
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(daemon, "_open", lambda *_: Serving())
+    monkeypatch.setattr("ringfence.sandbox.probe.probe_host", lambda _: types.SimpleNamespace(backend=""))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    monkeypatch.delenv("AGENT_ENV_CLASS", raising=False)
+    (tmp_path / "ringfence").mkdir(mode=0o700)
+    paths = user_paths(str(tmp_path / "ringfence"))
+    os.makedirs(paths.runtime, mode=0o700)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(paths.socket)
+    lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    told = os.open(tmp_path / "told", os.O_WRONLY | os.O_CREAT, 0o600)
+    before = sys.getswitchinterval()
+    try:
+        assert daemon._serve(paths, listener, lock, daemon.Starter(told)) == 0
+    finally:
+        sys.setswitchinterval(before)
+    assert len(while_serving) == 1
+    assert while_serving[0] <= 0.001

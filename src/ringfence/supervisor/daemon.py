@@ -39,6 +39,9 @@ LEAST = (
 )
 """Limit and bytes: each thread reserves some sixty megabytes of address space, and the ledger's files grow."""
 FEWEST_PROCESSES = 64
+SWITCH_SECONDS = 0.001
+"""Threads that wait for the interpreter get it after this long, a fifth of the usual: a long line that is being read holds
+up each step of every other call by it."""
 ENDING_SECONDS = 15.0
 """For this long a supervisor that holds the lock and does not serve is waited for."""
 
@@ -155,6 +158,7 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, starter: Starter) -
         if starter.watches:
             print(f"serving on {paths.socket}; stop with Ctrl-C", flush=True)
         starter.tell(b"ready\n")
+        sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # what is loaded by now stays: a full collection would hold up a command for 30 ms to look through it
         # What kept a host from making a box may be over by the next command (a full disk, a probe that was killed): it
         # finds another supervisor, which looks anew.
