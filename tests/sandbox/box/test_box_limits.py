@@ -10,7 +10,7 @@ import pytest
 
 from ringfence.model.box import Limits
 from ringfence.model.ids import Bytes, Millis
-from ringfence.sandbox.inner import groups, tree
+from ringfence.sandbox.inner import groups
 from ringfence.sandbox.inner.tree import kept_memory, own_memory
 
 pytestmark = pytest.mark.needs_userns
