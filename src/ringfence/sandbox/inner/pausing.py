@@ -11,11 +11,14 @@ import time
 
 STOP_SECONDS, ROUND_SECONDS = 5.0, 0.001
 """So long it is tried: processes that keep waking each other may win."""
+CALL_SECONDS = 0.2
 LOOK_MILLIS = 20
 """Between two looks at a tree that is to stand still."""
 STOPPED = "Tt"
-STILL = frozenset("TtZXD")
-"""States in which a task runs no code of its own; one that waits for a disk stops before it would."""
+WAITS = "D"
+"""For a disk, or for a child that has stopped. Such a task stops before it runs code of its own; for ``CALL_SECONDS`` the call
+that it is in is given time to end."""
+STILL = frozenset(f"{STOPPED}{WAITS}ZX")
 
 
 class Pause:
@@ -30,19 +33,25 @@ class Pause:
         if not self.wanted:
             self._before = {pid for pid in _others() if set(_states(pid)) & set(STOPPED)}
         self.wanted = True
-        deadline = time.monotonic() + STOP_SECONDS
+        begun = time.monotonic()
         while True:
             with contextlib.suppress(ProcessLookupError):  # there is nothing else
                 os.kill(-1, signal.SIGSTOP)
-            if self.stands():
+            states, passed = self.states(), time.monotonic() - begun
+            if states <= STILL and (WAITS not in states or passed > CALL_SECONDS):
                 return True
-            if time.monotonic() > deadline:
+            if passed > STOP_SECONDS:
                 return False
             time.sleep(ROUND_SECONDS)
 
     def stands(self) -> bool:
         """Whether no task can run."""
-        return all(state in STILL for pid in _others() for state in _states(pid))
+        return self.states() <= STILL
+
+    @staticmethod
+    def states() -> set[str]:
+        """In which tasks are."""
+        return {state for pid in _others() for state in _states(pid)}
 
     def end(self) -> None:
         """Let go on what stood still because of us alone."""
