@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import signal
+import stat
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -184,7 +185,10 @@ def _remove(work: _Work, path: str) -> None:
         return
     if not work.dry_run:
         try:
-            removal.remove_tree(path)
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                removal.remove_tree(path)
+            else:
+                os.unlink(path)
         except OSError:
             work.left.append(path)
             return

@@ -79,3 +79,15 @@ def test_running_boxes_of_the_launcher_are_ended_first(bench, mission, tmp_path)
         assert teardown(str(state), launcher=launcher).clean
         assert box.wait(10).ended_by == "torn down"
         os.close(null)
+
+
+def test_what_an_ended_mission_left_for_the_next_one_goes_with_its_notes(mission):
+    state, _tree, _layer = mission
+    folder = state / "repositories" / "key"
+    (folder / "carried-1-2" / "build").mkdir(parents=True)
+    (folder / "carried-1-2.notes").write_bytes(b"\x80")
+    os.symlink("/etc", folder / "carried-link")
+    (folder / "other").mkdir()
+    assert teardown(str(state)).clean
+    assert os.listdir(folder) == ["other"]
+    assert os.path.isdir("/etc")

@@ -120,8 +120,12 @@ class Watch(threading.Thread):
 
 
 def processes(tag: bytes) -> list[int]:
-    """The living processes that carry the tag in their arguments; zombies do not count."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and tag in _arguments(name)]
+    """The living processes that carry the tag in their arguments; zombies do not count.
+
+    The youngest are looked at first: one that forks and ends all the time is gone a moment after it was listed.
+    """
+    pids = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
+    return sorted(pid for pid in pids if tag in _arguments(str(pid)))
 
 
 def kill(tag: bytes, *, spare: set[int]) -> int:

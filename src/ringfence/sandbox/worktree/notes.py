@@ -43,9 +43,13 @@ def note(path: str, record: LayerState | None, ignored: list[str], git: tuple[st
     if record is not None and git:
         whole = any(name.endswith("index") for name in git)
         notes.index, notes.index_says = (record.index, record.index_says) if whole else (None, "")
-    with open(path + ".new", "wb") as stream:
-        stream.write(msgspec.msgpack.encode(notes))
-    os.replace(path + ".new", path)
+    if notes == Notes():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    else:
+        with open(path + ".new", "wb") as stream:
+            stream.write(msgspec.msgpack.encode(notes))
+        os.replace(path + ".new", path)
     return [os.fsdecode(place) for place in others]
 
 
