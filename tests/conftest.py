@@ -1,6 +1,7 @@
 """Shared fixtures. Room-specific ones live beside the room's tests."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -9,6 +10,12 @@ from hypothesis import settings
 
 if "/usr/sbin" not in os.environ["PATH"].split(":"):
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # nft and ip, which Debian leaves out of an ordinary user's path
+
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if (
+        signal.getsignal(_number) is signal.SIG_IGN
+    ):  # started in the background, or by nohup: what tests start would ignore it too
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else lambda *_: None)
 
 settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("untimed")
