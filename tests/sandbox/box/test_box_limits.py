@@ -3,6 +3,7 @@
 import os
 import resource
 import subprocess
+import sys
 import threading
 import time
 
@@ -130,6 +131,39 @@ def test_processes_are_held_at_the_limit(bench):
     ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(processes=20))
     assert ran.execution.exit == 0
     assert 10 <= int(ran.out) <= 20
+    assert [o.count for o in ran.execution.observations if o.detail == "processes, 20"] == [1]
+    less = bench.run("/usr/bin/python3", "-c", script.replace("200", "5"), limits=Limits(processes=20))
+    assert [o for o in less.execution.observations if o.kind == "limit"] == []
+
+
+def test_threads_are_held_and_named_as_processes_are(bench):
+    script = (
+        "import threading, time\n"
+        "try:\n  for n in range(200): threading.Thread(target=time.sleep, args=(3,), daemon=True).start()\n"
+        "except RuntimeError: print('held', n); time.sleep(1)\n"
+    )
+    ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(processes=20))
+    assert ran.out.startswith(b"held"), ran
+    assert [o.count for o in ran.execution.observations if o.detail == "processes, 20"] == [1]
+
+
+def test_where_nothing_counts_refused_forks_a_full_box_is_seen_at_a_look(monkeypatch):
+    # The process has no network and no places of its own: what others on this machine send and keep is not asked for.
+    monkeypatch.setattr(groups.buffers, "on_host", lambda: 0)
+    monkeypatch.setattr(groups, "kept_memory", lambda _pids: 0)
+    source = "import threading, time\nfor n in range(4): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('held', flush=True); time.sleep(60)"
+    polled = groups.Groups(groups.POLLING, {})
+    polled.limits = {"memory": 1 << 40, "cpu": 1 << 40, "processes": 6}
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"held\n"
+            assert polled.reached(process.pid) == ""
+            assert polled.notes() == {}
+            polled.limits["processes"] = 5
+            assert polled.reached(process.pid) == ""
+            assert polled.notes() == {"processes, 5": 1}
+        finally:
+            process.kill()
 
 
 def test_cpu_time_is_limited_for_the_whole_tree(bench):
@@ -282,7 +316,7 @@ def test_shared_memory_that_no_list_shows_is_polled_too(name, counted, monkeypat
     monkeypatch.setattr(groups, "kept_memory", lambda _pids: 0)
     source = f"import mmap, os, socket, time\n{UNLISTED.get(name, '')}\nprint('held', flush=True); time.sleep(30)"
     polled = groups.Groups(groups.POLLING, {})
-    polled.limits = {"memory": 32 << 20}
+    polled.limits = {"memory": 32 << 20, "processes": 1000}
     with subprocess.Popen(["/usr/bin/python3", "-c", source], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"held\n"

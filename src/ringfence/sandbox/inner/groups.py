@@ -18,6 +18,7 @@ from ringfence.sandbox.inner.tree import (
     own_memory,
     shared_on_host,
     start_ticks,
+    tasks,
 )
 
 PREFIX = "ringfence."
@@ -62,6 +63,8 @@ class Groups:
         self.kind, self.folders = kind, folders
         self.limits: dict[str, int] = {}
         self.frozen = False
+        self.full = False
+        """Where nothing counts refused forks: at a look there were as many tasks as there may be."""
         self.segments = -1
         """The box's list of System V memory, open for reading; only kept where memory is polled."""
         self.shared_before = shared_on_host() if kind == POLLING else 0
@@ -106,7 +109,7 @@ class Groups:
     def notes(self) -> dict[str, int]:
         """Limits that held the box back without ending it, with how often."""
         held = {}
-        stopped = self._counter("pids", "pids.events", "max")
+        stopped = int(self.full) if self.kind == POLLING else self._counter("pids", "pids.events", "max")
         if stopped:
             held[f"processes, {self.limits['processes']}"] = stopped
         killed = self._kills()
@@ -131,6 +134,7 @@ class Groups:
         Buffers of pipes and of sockets within the machine are not found this way.
         """
         pids, limit = below(pid), self.limits["memory"]
+        self.full = self.full or tasks(pids) >= self.limits["processes"]
         own, shared = own_memory(pids)
         grown = shared_on_host() - self.shared_before
         if grown > limit // 4:

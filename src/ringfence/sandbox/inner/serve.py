@@ -27,6 +27,7 @@ ORDER_SECONDS = 10.0
 SLICE = 100_000
 """Nanoseconds: a box's process waits for the launcher whenever it makes a file or starts a program."""
 SLACK = 256 * 1024 * 1024
+SPARE_PROCESSES = 64
 MOST_FILES = 65_536
 LARGEST_ORDER = 64 * 1024 * 1024
 
@@ -83,6 +84,9 @@ class Launcher:
                 # Between two polls a process must not take all there is. Counts what is writable, not what is reserved,
                 # so that runtimes which reserve much start all the same.
                 order["rlimits"]["data"] = order["limits"]["memory"] * 4 + SLACK
+            else:
+                # The group refuses first, and counts what it refuses; this holds where it would not.
+                order["rlimits"]["nproc"] += SPARE_PROCESSES
             order["idmap"] = self._map(order)
             spare = self._take_spare(Kind.of(order))
             self.wards.add(
