@@ -36,15 +36,6 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def many_files():
-    """As the supervisor has it: by the soft limit of a shell it could send no descriptor while a box holds so many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 def beside(bench, script, said, *argv):
     """Run a command in a box while another one does what it can."""
     away, kept = os.pipe()
@@ -64,7 +55,6 @@ def beside(bench, script, said, *argv):
         os.close(seen)
 
 
-@pytest.mark.usefixtures("many_files")
 def test_a_box_is_built_while_another_has_all_descriptors_under_way_that_it_may(bench, tmp_path):
     with Launcher.spawn(str(tmp_path / "state")) as bench.launcher:
         bench.facts = gather_host_facts(bench.launcher.state_dir, path=os.environ["PATH"])
