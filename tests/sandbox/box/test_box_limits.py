@@ -126,7 +126,7 @@ def test_processes_are_held_at_the_limit(bench):
         "for n in range(200):\n"
         "  try:\n    if os.fork() == 0: time.sleep(3); os._exit(0)\n    made += 1\n"
         "  except OSError: break\n"
-        "print(made)\n"
+        "print(made, flush=True); time.sleep(3)\n"  # where nothing counts them, a look finds them
     )
     ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(processes=20))
     assert ran.execution.exit == 0
@@ -140,7 +140,7 @@ def test_threads_are_held_and_named_as_processes_are(bench):
     script = (
         "import threading, time\n"
         "try:\n  for n in range(200): threading.Thread(target=time.sleep, args=(3,), daemon=True).start()\n"
-        "except RuntimeError: print('held', n); time.sleep(1)\n"
+        "except RuntimeError: print('held', n); time.sleep(3)\n"
     )
     ran = bench.run("/usr/bin/python3", "-c", script, limits=Limits(processes=20))
     assert ran.out.startswith(b"held"), ran
