@@ -156,3 +156,18 @@ def test_a_request_gets_the_value_and_a_locked_keyring_refuses_it_with_the_reaso
         rig.close()
     out, err = capfd.readouterr()
     assert SECRET not in out + err
+
+
+def test_a_failed_look_keeps_the_stack_of_one_that_was_told_and_no_more(monkeypatch):
+    def refuse(_credential):
+        raise RingfenceError("no-credential", "it is not there")
+
+    def frames():
+        with pytest.raises(RingfenceError) as told:
+            vault.value()
+        return len(told.traceback)
+
+    monkeypatch.setattr(credentials, "read_secret", refuse)
+    vault = Vault(bound())
+    frames()
+    assert frames() == [frames() for _ in range(20)][-1]

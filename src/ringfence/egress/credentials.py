@@ -66,7 +66,7 @@ class Vault:
         """
         since = time.monotonic() - self._read_at
         if self._fault is not None and since <= FAILED_SECONDS:
-            raise self._fault
+            raise self._fault.with_traceback(None)  # told to every connection: else it would keep their stacks
         if self._fault is not None or since > KEEP_SECONDS:
             try:
                 self._value, self._fault = read_secret(self.credential), None
@@ -74,7 +74,7 @@ class Vault:
                 self._value, self._fault = "", error
             self._read_at = time.monotonic()
             if self._fault is not None:
-                raise self._fault
+                raise self._fault.with_traceback(None)
         return self._value
 
 

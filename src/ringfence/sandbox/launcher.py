@@ -150,7 +150,7 @@ class Box:
                     if not self._state.wait(_left(deadline)) and deadline is not None:
                         return
                 if self._fault is not None:
-                    raise self._fault
+                    raise self._fault.with_traceback(None)  # raised to each that waits: else it would keep their stacks
                 if reached():
                     return
                 self._reading = True
