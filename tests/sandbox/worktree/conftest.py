@@ -11,6 +11,7 @@ from ringfence.model.call import FileAccess, FileAction, ToolCall
 from ringfence.model.decision import Decision, Place, Reason
 from ringfence.model.ids import CallId, MissionId, RuleId, Sha256
 from ringfence.model.tier import Scope, Tier
+from ringfence.sandbox.worktree.history_report import HistoryReport
 from ringfence.sandbox.worktree.tree import Worktree
 
 GIT = {
@@ -162,3 +163,26 @@ def make_bench(tmp_path):
 @pytest.fixture
 def bench(make_bench):
     return make_bench()
+
+
+@pytest.fixture
+def repo(make_bench):
+    """Benches whose ``gate`` asks for a bundle, and takes history only if there is one."""
+
+    def make(name="repo", **options):
+        bench = make_bench(name, **options)
+
+        def gate(**more):
+            layer = bench.tree.look(bench.mission)
+            files = bench.commit(**more)
+            request = bench.tree.bundle_request(layer)
+            if request is None:
+                return files, HistoryReport()
+            quoted = " ".join(f"'{word}'" for word in request.argv)
+            bench.box(f"cd '{request.cwd}'; {quoted} || true")
+            return files, bench.tree.take_history(layer, bench.rules, now=1, **more)
+
+        bench.gate = gate
+        return bench
+
+    return make

@@ -9,7 +9,6 @@ import pytest
 from ringfence.model.ids import MissionId
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import layers
-from ringfence.sandbox.worktree.history_report import HistoryReport
 
 pytestmark = pytest.mark.needs_userns
 
@@ -18,29 +17,6 @@ def next_mission(bench, name):
     """End the mission; what comes is another one's in the same repository."""
     bench.tree.end(bench.layer)
     bench.mission = MissionId(name)
-
-
-@pytest.fixture
-def repo(make_bench):
-    """Benches whose ``gate`` asks for a bundle, and takes history only if there is one."""
-
-    def make(name="repo", **options):
-        bench = make_bench(name, **options)
-
-        def gate(**more):
-            layer = bench.tree.look(bench.mission)
-            files = bench.commit(**more)
-            request = bench.tree.bundle_request(layer)
-            if request is None:
-                return files, HistoryReport()
-            quoted = " ".join(f"'{word}'" for word in request.argv)
-            bench.box(f"cd '{request.cwd}'; {quoted} || true")
-            return files, bench.tree.take_history(layer, bench.rules, now=1, **more)
-
-        bench.gate = gate
-        return bench
-
-    return make
 
 
 def names(items):

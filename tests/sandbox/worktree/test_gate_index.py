@@ -7,7 +7,6 @@ import time
 import pytest
 
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree.history_report import HistoryReport
 
 pytestmark = pytest.mark.needs_userns
 GIT = {
@@ -19,29 +18,6 @@ GIT = {
     "GIT_COMMITTER_EMAIL": "a@example.org",
     "GIT_EDITOR": "true",
 }
-
-
-@pytest.fixture
-def repo(make_bench):
-    """Benches whose ``gate`` asks for a bundle, and takes history only if there is one."""
-
-    def make(name="repo", **options):
-        bench = make_bench(name, **options)
-
-        def gate(**more):
-            layer = bench.tree.look(bench.mission)
-            files = bench.commit(**more)
-            request = bench.tree.bundle_request(layer)
-            if request is None:
-                return files, HistoryReport()
-            quoted = " ".join(f"'{word}'" for word in request.argv)
-            bench.box(f"cd '{request.cwd}'; {quoted} || true")
-            return files, bench.tree.take_history(layer, bench.rules, now=1, **more)
-
-        bench.gate = gate
-        return bench
-
-    return make
 
 
 def names(items):
