@@ -16,6 +16,7 @@ _LOG, _REF = "logs/refs/stash", "refs/stash"
 _WHOLE = ("objects", "refs/notes", "logs/refs/notes")
 _LINE = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) ((?:[0-9a-f]{40}|[0-9a-f]{64})) [^\n]+\Z")
 _FRESH = "stash.lock"
+_DEEPEST = 32
 _MAX_LOG = 4 * 1024 * 1024
 
 
@@ -52,8 +53,8 @@ def _opened(opened: contextlib.ExitStack, path: str) -> int:
     return fd
 
 
-def _move(source: int, target: int, path: str) -> None:
-    """Move what is below ``path`` and not there yet."""
+def _move(source: int, target: int, path: str, depth: int = 0) -> None:
+    """Move what is below ``path`` and not there yet; folders that both have only as deep as git nests them."""
     with contextlib.ExitStack() as opened:
         try:
             here = kernel.open_directory(source, path)
@@ -66,22 +67,26 @@ def _move(source: int, target: int, path: str) -> None:
             info = _lstat(there, name)
             if info is None:
                 os.rename(name, name, src_dir_fd=here, dst_dir_fd=there)
-            elif stat.S_ISDIR(info.st_mode):
-                _move(here, there, name)
+            elif stat.S_ISDIR(info.st_mode) and depth < _DEEPEST:
+                _move(here, there, name, depth + 1)
 
 
 def _made(fd: int, path: str) -> int:
     """A folder below ``fd``, made if need be like the one that it lies in."""
     here = os.dup(fd)
-    for part in path.split("/"):
-        if _lstat(here, part) is None:
-            info = os.fstat(here)
-            os.mkdir(part, stat.S_IMODE(info.st_mode), dir_fd=here)
-            if os.geteuid() == 0:
-                os.chown(part, info.st_uid, info.st_gid, dir_fd=here, follow_symlinks=False)
-        inner = kernel.open_directory(here, part)
+    try:
+        for part in path.split("/"):
+            if _lstat(here, part) is None:
+                info = os.fstat(here)
+                os.mkdir(part, stat.S_IMODE(info.st_mode), dir_fd=here)
+                if os.geteuid() == 0:
+                    os.chown(part, info.st_uid, info.st_gid, dir_fd=here, follow_symlinks=False)
+            inner = kernel.open_directory(here, part)
+            os.close(here)
+            here = inner
+    except BaseException:
         os.close(here)
-        here = inner
+        raise
     return here
 
 
