@@ -1,5 +1,10 @@
 #!/usr/bin/env bash
-# Runs the test suite; extra words go to pytest. As root and as an ordinary user.
+# Runs the test suite; extra words go to pytest. As root and as an ordinary user. The run's files lie in a folder of its own, so
+# that what another run left behind cannot fail this one; it is removed at the end and kept when something failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec .venv/bin/python -m pytest -q "$@"
+files=$(mktemp -d)
+status=0
+.venv/bin/python -m pytest -q --basetemp "$files/t" "$@" || status=$?
+[ "$status" != 0 ] || rm -rf "$files"
+exit "$status"

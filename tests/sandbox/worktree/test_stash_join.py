@@ -1,6 +1,7 @@
 """Git's files of two missions brought together, whatever a box has made of them."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -14,7 +15,9 @@ def two(tmp_path):
     folders = [tmp_path / "older", tmp_path / "newer"]
     for folder in folders:
         folder.mkdir()
-    return folders
+    yield folders
+    # Python's own removal recurses, and so would that of a later test run.
+    subprocess.run(["rm", "-rf", *folders], check=True)
 
 
 def nest(folder, levels):
