@@ -77,43 +77,6 @@ def test_folder_moves_arrive_as_they_would_without_an_overlay(bench, tmp_path, s
     same_as_plain(bench, script, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("folder", "script"),
-    [
-        ("src", "git mv src lib; git commit -qm moved"),
-        ("src/deep", "git mv src/deep top; git commit -qm moved"),
-        ("src", 'python3 -c \'import os; os.rename("src", "lib")\''),
-        ("src", 'node -e \'fs.renameSync("src", "lib")\''),
-    ],
-)
-def test_a_folder_made_movable_can_be_renamed_by_what_cannot_copy(bench, tmp_path, folder, script):
-    os.symlink("b.py", f"{bench.root}/src/link")
-    os.chmod(f"{bench.root}/src/deep", 0o750)
-    bench.git("add", "-A")
-    bench.git("commit", "-qm", "link")
-    assert "ross-device" in bench.box(script, check=False)
-    bench.tree.discard(bench.layer)
-    wanted = expected_after(bench, script, tmp_path)
-    bench.tree.make_movable(bench.layer, [folder, "a.txt", "nothing", "../outside", ".git", "/etc"])
-    assert [c for c in bench.tree.changes(bench.layer) if not c.internal] == []
-    bench.box(script)
-    assert bench.commit().clean
-    assert bench.snapshot() == wanted
-
-
-def test_a_folder_with_too_much_in_it_is_not_made_movable(bench):
-    bench.write("big/file", "x" * 1000)
-    bench.tree.make_movable(bench.layer, ["big"], limit=999)
-    assert os.listdir(bench.layer.upper) == []
-
-
-def test_a_folder_with_a_hidden_path_is_left_alone(make_bench):
-    bench = make_bench(policy_hides=lambda p: p == "src/deep/secret.env")
-    bench.write("src/deep/secret.env", "S=1\n")
-    assert bench.tree.make_movable(bench.layer, ["src"]) == ()
-    assert os.listdir(bench.layer.upper) == []
-
-
 def wheel(folder, version):
     path = f"{folder}/demo-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:

@@ -142,7 +142,6 @@ class Statistics:
     modified: int = 0
     deleted: int = 0
     ignored: int = 0
-    refusable: int = 0
     size: Bytes = Bytes(0)
 
 
@@ -167,7 +166,6 @@ def statistics(changes: tuple[Change, ...]) -> Statistics:
         modified=sum(c.kind in {ChangeKind.MODIFIED, ChangeKind.MODE, ChangeKind.TYPE} for c in real),
         deleted=sum(c.kind is ChangeKind.DELETED for c in real),
         ignored=sum(c.ignored for c in seen),
-        refusable=sum(bool(c.fault) for c in real),
         size=Bytes(sum(c.size for c in real if c.kind is not ChangeKind.DELETED)),
     )
 

@@ -23,8 +23,8 @@ _SIGNS = {
 }
 
 
-def render(changes: tuple[Change, ...], upper: int, lower: int, *, stat_only: bool) -> str:
-    """Counts and one line per change; then, unless ``stat_only``, a unified diff of every text file."""
+def render(changes: tuple[Change, ...], upper: int, lower: int) -> str:
+    """Counts and one line per change; then a unified diff of every text file."""
     shown = [c for c in changes if not c.implied]
     lines = [_line(change) for change in shown]
     total = statistics(changes)
@@ -32,10 +32,9 @@ def render(changes: tuple[Change, ...], upper: int, lower: int, *, stat_only: bo
         f"{total.added} added, {total.modified} modified, {total.deleted} deleted, {total.size} bytes; "
         f"{total.ignored} ignored paths stay in the layer"
     )
-    if not stat_only:
-        for change in shown:
-            if not change.ignored and not change.fault:
-                lines.extend(_unified(change, upper, lower))
+    for change in shown:
+        if not change.ignored and not change.fault:
+            lines.extend(_unified(change, upper, lower))
     return "\n".join(lines) + "\n"
 
 

@@ -23,7 +23,6 @@ from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryRepo
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
 from ringfence.sandbox.worktree.lock import RepositoryLock
-from ringfence.sandbox.worktree.movable import copy_up
 from ringfence.sandbox.worktree.notes import note, take_notes
 from ringfence.sandbox.worktree.opening import opened
 from ringfence.sandbox.worktree.reached import NOTHING, list_tracked, look
@@ -129,22 +128,6 @@ class Worktree:
         take_notes(f"{self._carried}.notes", record)
         return record
 
-    def make_movable(self, layer: Layer, paths: Iterable[str], *, limit: int = 64 * 1024 * 1024) -> tuple[str, ...]:
-        """Copy folders up whole, so that ``git mv FOLDER`` and a bare rename work on them in the next box.
-
-        Paths that are no folder, lie outside, are in the layer already or hold more than ``limit`` bytes are left as
-        they are. Gives the ones that were copied. Call it between ``layer`` and the mount.
-        """
-        done = []
-        with self.lock(), self._opened(layer) as (upper, lower):
-            layers.assert_not_mounted(layer.upper)
-            for path in paths:
-                clean = os.path.normpath(path)
-                usable = not clean.startswith(("/", "..", ".git/")) and clean not in {".", ".git"}
-                if usable and copy_up(upper, lower, clean, self._hides, limit=limit, files=20_000):
-                    done.append(clean)
-        return tuple(done)
-
     def look(self, mission: MissionId) -> Layer:
         """The mission's layer for looking, committing or discarding: unlike ``layer``, no mount is about to follow."""
         folder = self._folder(mission)
@@ -174,11 +157,11 @@ class Worktree:
         with self.lock(), self._opened(layer) as (upper, lower):
             return tuple(c for c in self._changes(layer, upper, lower) if c.kind is not ChangeKind.SAME)
 
-    def diff(self, layer: Layer, *, stat_only: bool = False) -> str:
+    def diff(self, layer: Layer) -> str:
         """The changes as text for a person: counts, then a unified diff. Names and contents are escaped for a terminal."""
         changes = tuple(c for c in self.changes(layer) if not c.internal)
         with self.lock(), self._opened(layer) as (upper, lower):
-            return differ.render(changes, upper, lower, stat_only=stat_only)
+            return differ.render(changes, upper, lower)
 
     def commit(
         self,
