@@ -87,11 +87,6 @@ class TestFiles:
         policy = policy_of(FILES)
         assert policy.read_denies("a/.env")
         assert not policy.read_denies("a/env")
-        assert policy.protects(".git/hooks/x") is Tier.DENY
-        assert policy.protects(".github/workflows/x.yml") is Tier.ASK
-        assert policy.protects("src/app.py") is None
-        assert "**/.env" in policy.read_deny_patterns
-        assert "~/.ssh/**" in policy.hidden_patterns
 
     def test_an_absolute_rule_opens_a_folder_outside(self, policy_of: Callable[..., Policy]) -> None:
         policy = policy_of("files: {read: {allow: ['**', '/usr/include/**']}}\n")

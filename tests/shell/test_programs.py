@@ -130,7 +130,7 @@ def test_effects_name_the_words_that_cause_them():
 def test_options_before_the_subcommand_are_apart():
     read = reading("git -C x --no-pager -c a=b diff --stat f")
     assert read.subcommand == ("diff",)
-    assert [(option.name, option.harmless) for option in read.top_options] == [
+    assert [(option.name, option.harmless) for option in read.options if option.top] == [
         ("-C", True),
         ("--no-pager", True),
         ("-c", False),

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from ringfence.egress.rules import Address
 
-TYPE_A, TYPE_CNAME, TYPE_AAAA, TYPE_ANY = 1, 5, 28, 255
+TYPE_A, TYPE_CNAME, TYPE_AAAA = 1, 5, 28
+TTL = 60
+"""Seconds that a box may keep an answer."""
 CLASS_IN = 1
 HEADER = struct.Struct(">HHHHHH")
 MAX_RECORDS, MAX_CHAIN = 64, 8
@@ -24,7 +26,6 @@ class Rcode(enum.IntEnum):
     FORMERR = 1
     SERVFAIL = 2
     NXDOMAIN = 3
-    NOTIMP = 4
     REFUSED = 5
 
 
@@ -77,12 +78,12 @@ def read_query(message: bytes) -> Query:
     )
 
 
-def answer(query: Query, rcode: Rcode, addresses: tuple[Address, ...] = (), ttl: int = 60) -> bytes:
+def answer(query: Query, rcode: Rcode, addresses: tuple[Address, ...] = ()) -> bytes:
     """A reply to the box: the question, and one record for each address of the asked type. None is NODATA."""
     flags = 0x8080 | (0x0100 if query.recursion else 0) | rcode
     records = [a for a in addresses if a.version == (4 if query.type == TYPE_A else 6)]
     head = HEADER.pack(query.id, flags, 1, len(records), 0, 0)
-    body = b"".join(struct.pack(">HHHIH", 0xC00C, query.type, CLASS_IN, ttl, len(a.packed)) + a.packed for a in records)
+    body = b"".join(struct.pack(">HHHIH", 0xC00C, query.type, CLASS_IN, TTL, len(a.packed)) + a.packed for a in records)
     return head + query.raw_question + body
 
 

@@ -18,9 +18,9 @@ class Upstream:
     hosts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def system_upstream(resolv: str = "/etc/resolv.conf", hosts: str = "/etc/hosts") -> Upstream:
+def system_upstream() -> Upstream:
     """What the host itself uses. Without a readable resolv.conf nothing resolves, and every dial fails."""
-    return Upstream(nameservers=read_resolv(_text(resolv)), hosts=read_hosts(_text(hosts)))
+    return Upstream(nameservers=read_resolv(_text("/etc/resolv.conf")), hosts=read_hosts(_text("/etc/hosts")))
 
 
 def read_resolv(text: str) -> tuple[tuple[str, int], ...]:

@@ -286,11 +286,6 @@ class Policy:
         return self._compiled.directories
 
     @property
-    def hidden_patterns(self) -> tuple[str, ...]:
-        """What no box may see, whatever the policy says; ``~`` stands for the user's home."""
-        return protected.HIDDEN
-
-    @property
     def write_allow_patterns(self) -> tuple[str, ...]:
         """The patterns of every ``files.write.allow`` of trusted scopes."""
         found: dict[str, None] = {}
@@ -309,16 +304,6 @@ class Policy:
             if rule.tier is Tier.DENY
             and any(on in {"file.write.content", "net.body", "tool.arguments"} for on in rule.on)
         )
-
-    @property
-    def read_deny_patterns(self) -> tuple[str, ...]:
-        """The patterns of every ``files.read.deny`` (and ``ask``: what needs a question is not in the view)."""
-        found: dict[str, None] = {}
-        for scoped in self._compiled.scopes:
-            for rule in scoped.document.files.read or ():
-                if rule.tier is not Tier.ALLOW:
-                    found[rule.pattern] = None
-        return tuple(found)
 
     def read_denies(self, relative_path: str) -> bool:
         """Whether a path, relative to the root, must not be seen in the box.
@@ -341,11 +326,6 @@ class Policy:
             if rule.tier is Tier.ALLOW
         )
         return any(pattern.rpartition("/")[2] == name for pattern in allowed)
-
-    def protects(self, relative_path: str) -> Tier | None:
-        """The tier of the built-in protection of a path relative to the root, or None where there is none."""
-        found = self._compiled.protected.find(self._relative_views(relative_path))
-        return max((tier for _, tier in found), default=None)
 
     def _relative_views(self, relative_path: str) -> Views:
         root = split(self.root)

@@ -39,7 +39,6 @@ class HostReport:
     controls: tuple[Control, ...]
     causes: tuple[str, ...]
     remedies: tuple[str, ...]
-    landlock_abi: int
     limits: str
     """How trees are limited here: ``cgroup v2``, ``cgroup v1`` or ``polling``."""
 
@@ -64,7 +63,6 @@ def probe_host(state_dir: str) -> HostReport:
         controls=(*_controls(results), _landlock(abi), _limits(), _hidden(results.get("hidden"))),
         causes=causes,
         remedies=remedies,
-        landlock_abi=abi,
         limits=limit_mechanism(),
     )
 

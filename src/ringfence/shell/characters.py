@@ -15,6 +15,10 @@ _ORDINARY = re.compile(r"[\t\n\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u05ff\u
 _QUOTED_ONLY = frozenset("\u00a0\u2009\u200a\u202f\u2002\u2003\u3000\u200d\ufe0e\ufe0f\u00ad")
 
 
+MOST = 20
+"""Characters that are named of one line; more say nothing new."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
     """One character that is not what it seems, and where it stands."""
@@ -24,8 +28,8 @@ class Suspect:
     quoted_is_fine: bool
 
 
-def suspects(text: str, *, limit: int = 20) -> tuple[Suspect, ...]:
-    """The suspicious characters of ``text``, at most ``limit`` of them; empty for an ordinary line."""
+def suspects(text: str) -> tuple[Suspect, ...]:
+    """The suspicious characters of ``text``, at most ``MOST`` of them; empty for an ordinary line."""
     if _ORDINARY.match(text):
         return ()
     found: list[Suspect] = []
@@ -35,7 +39,7 @@ def suspects(text: str, *, limit: int = 20) -> tuple[Suspect, ...]:
         category = unicodedata.category(character)
         if category in ("Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn") or character in _QUOTED_ONLY:
             found.append(Suspect(position=position, name=describe(character), quoted_is_fine=character in _QUOTED_ONLY))
-            if len(found) == limit:
+            if len(found) == MOST:
                 break
     return tuple(found)
 

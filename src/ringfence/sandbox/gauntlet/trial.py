@@ -57,7 +57,6 @@ class Run:
     count: int
     """All bytes of both."""
     started_at: float
-    ended_at: float
     """Monotonic; when the sandbox's command came back."""
     seen: watch.Seen
     outlived: bool
@@ -98,7 +97,6 @@ def _once(attack: Attack, world: World, fence: Fence, victims: Victims) -> Run:
         else:
             runner = _into_log if "log" in attack.descriptors else _on_pipes
             shown = runner(command, world, attack.seconds, keep)
-    ended = time.monotonic()
     time.sleep(GRACE)
     looks = MANY_LOOKS if attack.judge[0] == "outlived" else FEW_LOOKS
     if outlived := observer.alive_from_now(looks=looks, seconds=GRACE):
@@ -111,7 +109,6 @@ def _once(attack: Attack, world: World, fence: Fence, victims: Victims) -> Run:
         output=shown.output,
         count=shown.count,
         started_at=begin,
-        ended_at=ended,
         seen=seen,
         outlived=outlived,
         typed=shown.typed,

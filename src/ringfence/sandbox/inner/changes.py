@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW = 0x100, 0x400
+AT_SYMLINK_NOFOLLOW = 0x100
 O_CREAT, O_EXCL, O_TRUNC, O_TMPFILE = 0o100, 0o200, 0o1000, 0o20000000
 WRITE_INTENT = 0o3 | O_CREAT | O_TRUNC
 """Bits of open flags that say that the file would be changed or made: write-only, read-write, create, truncate."""

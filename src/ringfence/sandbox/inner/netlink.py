@@ -27,9 +27,9 @@ def attribute(kind: int, value: "Value") -> bytes:
     return struct.pack("=HH", 4 + len(body), kind) + body + bytes(-len(body) % 4)
 
 
-def message(kind: int, flags: int, body: bytes, sequence: int = 1) -> bytes:
+def message(kind: int, flags: int, body: bytes) -> bytes:
     """One message with its header."""
-    return struct.pack("=IHHII", 16 + len(body), kind, REQUEST | flags, sequence, 0) + body
+    return struct.pack("=IHHII", 16 + len(body), kind, REQUEST | flags, 1, 0) + body
 
 
 def ask(end: socket.socket, data: bytes, answers: int) -> None:
@@ -49,9 +49,9 @@ def ask(end: socket.socket, data: bytes, answers: int) -> None:
             position += (length + 3) & ~3
 
 
-def local_default_routes(loopback: int = 1) -> None:
+def local_default_routes() -> None:
     """Every address, IPv4 and IPv6, becomes one of this namespace's own. Raises OSError."""
-    new_route, table_local, boot, host, local, out_interface = 24, 255, 3, 254, 2, 4
+    new_route, table_local, boot, host, local, out_interface, loopback = 24, 255, 3, 254, 2, 4, 1
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, ROUTE) as end:
         end.settimeout(5)
         for family in (socket.AF_INET, socket.AF_INET6):

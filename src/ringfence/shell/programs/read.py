@@ -113,7 +113,7 @@ class Reader:
             program=self.program, known=self.known, subcommand=self.subcommand, essential=tuple(self.essential),
             options=tuple(self.options), operands=tuple(self.operands),
             paths=self.finished_paths(), hosts=tuple(self.hosts),
-            effects=tuple(self.effects), after_dashes=self.dashes,
+            effects=tuple(self.effects),
         )  # fmt: skip
 
     def finished_paths(self) -> tuple[PathUse, ...]:

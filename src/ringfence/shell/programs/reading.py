@@ -109,10 +109,3 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     paths: tuple[PathUse, ...] = ()
     hosts: tuple[HostUse, ...] = ()
     effects: tuple[Effect, ...] = ()
-    after_dashes: int | None = None
-    """Index of the ``--`` after which nothing is an option."""
-
-    @property
-    def top_options(self) -> tuple[OptionUse, ...]:
-        """Options between the program and its subcommand."""
-        return tuple(option for option in self.options if option.top)
