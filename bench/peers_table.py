@@ -1,4 +1,4 @@
-"""Puts ringfence and its peers through the gauntlet, one after the other, and prints the table of docs/security-results.md.
+"""Puts ringfence and its peers through the gauntlet, one after the other, and prints the tables of docs/security-results.md and docs/gauntlet-peers.md.
 
     python3 bench/peers_table.py --user NAME --at FOLDER --out FOLDER [--python PYTHON] [PEER…]
 
@@ -66,11 +66,24 @@ def table(results):
         sum(a["recorded"] and a["outcome"] in {"blocked", "private"} for a in r["attacks"]) for r in results.values()
     ]
     lines.append("| stopped and recorded | | " + " | ".join(map(str, recorded)) + " |")
-    lines.append("")
-    for peer, result in results.items():
-        names = [a["name"] for a in result["attacks"] if a["outcome"] == "passed"]
-        lines.append(f"- **{peer}** let through: {', '.join(names) or 'none'}")
+    for family in families:
+        lines += let_through(results, family)
     return "\n".join(lines)
+
+
+def let_through(results, family):
+    """One row an attack that got through anywhere, for docs/gauntlet-peers.md."""
+    passed = {
+        peer: {a["name"] for a in result["attacks"] if a["family"] == family and a["outcome"] == "passed"}
+        for peer, result in results.items()
+    }
+    names = sorted(set().union(*passed.values()))
+    if not names:
+        return []
+    rows = [
+        f"| `{name}` | " + " | ".join("passed" if name in passed[p] else "-" for p in passed) + " |" for name in names
+    ]
+    return ["", f"## {family}", "", "| attack | " + " | ".join(passed) + " |", "|---|" + "---|" * len(passed), *rows]
 
 
 def count(attacks, family):
