@@ -17,13 +17,13 @@ from ringfence.supervisor import protocol, server
 def serving(tmp_path, monkeypatch):
     """A server without rooms behind it, and the path of its socket."""
 
-    class Office:
+    class Dispatcher:
         failed = False
 
         def answer(self, request, caller):
             return {"alive": True}
 
-    made = server.Server(Office(), None)
+    made = server.Server(Dispatcher(), None)
     path = str(tmp_path / "s.sock")
     places = [path]
     with socket.socket(socket.AF_UNIX) as listener:
@@ -139,7 +139,7 @@ def test_a_supervisor_ends_when_clients_look_in_another_place(tmp_path, monkeypa
 def test_a_supervisor_whose_ledger_failed_gives_the_request_to_the_next_one(serving, monkeypatch):
     made, path = serving
     assert asked(path) == {"alive": True}
-    monkeypatch.setattr(made._office, "failed", True)
+    monkeypatch.setattr(made._dispatcher, "failed", True)
     with knock(path) as untaken:
         protocol.send(untaken, {"verb": "status", "version": protocol.VERSION})
         assert protocol.Reader(untaken).receive_bytes() is None

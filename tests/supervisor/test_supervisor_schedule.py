@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ringfence.model.errors import LedgerError
-from ringfence.supervisor.office import Office
+from ringfence.supervisor.dispatcher import Dispatcher
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def test_a_round_that_fails_is_told_and_followed_by_the_next(fault, capsys):
     def fail():
         raise fault
 
-    office = SimpleNamespace(
+    dispatcher = SimpleNamespace(
         _over=SimpleNamespace(wait=lambda _: next(rounds)), _organisation=SimpleNamespace(retention=fail)
     )
-    Office._tick(office)  # type: ignore[arg-type]  # only what a round looks at
+    Dispatcher._tick(dispatcher)  # type: ignore[arg-type]  # only what a round looks at
     assert len(capsys.readouterr().err.splitlines()) == 2

@@ -12,8 +12,8 @@ from ringfence.policy.compile import Compiled, place
 from ringfence.policy.conditions import Circumstances
 from ringfence.policy.facts_index import FactsIndex, join, normal
 from ringfence.policy.judge_commands import CommandJudge, substring_reason
+from ringfence.policy.judge_paths import PathJudge, PathUse, relative_place
 from ringfence.policy.judge_patterns import Pattern, texts_of
-from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import Prepared
 from ringfence.policy.yaml_tree import show
 

@@ -13,8 +13,8 @@ from ringfence.policy.compile import Command, Compiled, place
 from ringfence.policy.conditions import Circumstances, holds, only_remote, push_targets
 from ringfence.policy.facts_index import FactsIndex, join, normal, within
 from ringfence.policy.globs import PathPattern, split
+from ringfence.policy.judge_paths import PathJudge, PathUse, relative_place
 from ringfence.policy.match import Texts, doubt, has_argument, match_prefix, names_may_be
-from ringfence.policy.path_judge import PathJudge, PathUse, relative_place
 from ringfence.policy.prepare import MAX_COMMANDS, Prepared, PreparedCommand
 from ringfence.policy.understanding import Concern
 from ringfence.policy.yaml_tree import show

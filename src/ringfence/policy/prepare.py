@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.policy.facts_index import join
-from ringfence.policy.path_judge import PathUse
+from ringfence.policy.judge_paths import PathUse
 from ringfence.policy.understanding import NOTHING, Operand, Understood, read_argv, read_line, understand
 from ringfence.policy.yaml_tree import show
 from ringfence.shell.syntax import Access, Directory, Line, Redirection, SimpleCommand, Word

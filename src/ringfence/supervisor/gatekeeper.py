@@ -30,10 +30,10 @@ from ringfence.sandbox.worktree.concluded import NOTED
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor.door import Deciding, Door
 from ringfence.supervisor.explicit import Explicit
+from ringfence.supervisor.gate_answer import GateAnswer
 from ringfence.supervisor.hidden import Hidden
 from ringfence.supervisor.later import Later
 from ringfence.supervisor.missions import Mission, Missions
-from ringfence.supervisor.passed import Passed
 from ringfence.supervisor.readiness import Readiness
 
 TURN_SECONDS = 1.0
@@ -122,7 +122,7 @@ class Gatekeeper:
         *,
         only: tuple[str, ...] | None,
         approved: tuple[str, ...],
-    ) -> Passed:
+    ) -> GateAnswer:
         """Files first, then commits made in the box: a second box over the same layer bundles them for the gate."""
         decider, now, layer = Deciding(self._door, policy, context), self._door.now(), layer_of(plan)
         files = tree.commit(layer, decider, only=only, now=now, approved=approved, last=mission.one_call)
@@ -132,11 +132,11 @@ class Gatekeeper:
         if wanted is not None:
             self._bundle(replace(plan, argv=wanted.argv, cwd=wanted.cwd, network="none", pty=False), tree)
             history = tree.take_history(layer, decider, now=now, approved=approved)
-        passed = Passed(files=files, history=history)
-        if files.committed or not passed.clean or history is not None:
-            body: record.Body = {"gate": passed.fields(), "approved": list(approved), "root": record.text(mission.root)}
+        answer = GateAnswer(files=files, history=history)
+        if files.committed or not answer.clean or history is not None:
+            body: record.Body = {"gate": answer.fields(), "approved": list(approved), "root": record.text(mission.root)}
             self._door.note(EntryKind.GATE, body, mission=MissionId(mission.id))
-        return passed
+        return answer
 
     def _bundle(self, plan: BoxPlan, tree: Worktree) -> None:
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
@@ -147,7 +147,7 @@ class Gatekeeper:
         finally:
             os.close(null)
 
-    def settle(self, mission: Mission, tree: Worktree, layer: Layer, gate: Passed | None) -> None:
+    def settle(self, mission: Mission, tree: Worktree, layer: Layer, gate: GateAnswer | None) -> None:
         """Count the call. A one-call mission with nothing left to look at is over; any other stays until a person ends it."""
         if mission.one_call and gate is not None and gate.clean:
             if gate.files.ignored or gate.files.internal:
@@ -192,7 +192,7 @@ class Gatekeeper:
     def commit(self, mission: Mission, paths: tuple[str, ...], by: Person) -> dict[str, object]:
         """Open the gate now. Paths that a person names count as approved where the policy asks; a DENY stays one."""
         if self._untouched(mission):
-            return {"id": mission.id, "gate": Passed(files=GateReport(), history=None).fields()}
+            return {"id": mission.id, "gate": GateAnswer(files=GateReport(), history=None).fields()}
         with self.one_at_a_time(mission):
             tree, layer, policy = self._of(mission)
             context = Context(agent=mission.agent or None)

@@ -29,11 +29,11 @@ from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor import protocol, requests, wording
 from ringfence.supervisor.caller import Caller, environment_class
 from ringfence.supervisor.door import Door, Judged
+from ringfence.supervisor.gate_answer import GateAnswer
 from ringfence.supervisor.gatekeeper import Gatekeeper, layer_of
 from ringfence.supervisor.missions import CommitAt, Mission, Missions, State
 from ringfence.supervisor.netsettings import Opening, load_settings, opening_for
 from ringfence.supervisor.network import Network
-from ringfence.supervisor.passed import Passed
 from ringfence.supervisor.paths import Paths
 from ringfence.supervisor.readiness import Readiness
 from ringfence.supervisor.repository import Repository, find_root, read_repository
@@ -201,7 +201,7 @@ class Runner:
             )
         return replace(job, mission=fresh)
 
-    def _gate(self, job: Job, plan: BoxPlan, tree: Worktree) -> Passed | None:
+    def _gate(self, job: Job, plan: BoxPlan, tree: Worktree) -> GateAnswer | None:
         if job.mission.commit is not CommitAt.CALL:
             return None
         return self._gatekeeper.open(job.mission, job.policy, job.call.context, tree, plan, only=None, approved=())

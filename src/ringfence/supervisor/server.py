@@ -21,7 +21,7 @@ from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import HostReport
 from ringfence.supervisor import jsontext, protocol, requests
 from ringfence.supervisor.caller import Caller
-from ringfence.supervisor.office import Office
+from ringfence.supervisor.dispatcher import Dispatcher
 from ringfence.supervisor.paths import Paths, identity
 
 MAX_CONNECTIONS = 512
@@ -39,11 +39,11 @@ _FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Server:
-    """Accepts connections and hands each request to the office."""
+    """Accepts connections and hands each request to the dispatcher."""
 
-    def __init__(self, office: Office, launcher: Launcher | None) -> None:
+    def __init__(self, dispatcher: Dispatcher, launcher: Launcher | None) -> None:
         """Use ``open``."""
-        self._office = office
+        self._dispatcher = dispatcher
         self._look: Callable[[], None] = launcher.look if launcher is not None else lambda: None
         self._launcher = [] if launcher is None else [os.pidfd_open(launcher.pid)]
         self._ended = False
@@ -58,7 +58,7 @@ class Server:
     @classmethod
     def open(cls, paths: Paths, launcher: Launcher | None, host: HostReport) -> "Server":
         """Open the ledger, finish what a crash left, be ready. Raises when any of it fails: then nothing is served."""
-        return cls(Office.open(paths, launcher, host), launcher)
+        return cls(Dispatcher.open(paths, launcher, host), launcher)
 
     def stop(self) -> None:
         """End the serving loop soon. Safe in a signal handler."""
@@ -89,16 +89,18 @@ class Server:
             self._look()
             if listener.fileno() in readable:
                 self._accept(listener)
-            elif self._idle_for() > (idle_seconds if door == identity(look_at()) and not self._office.failed else 0.0):
+            elif self._idle_for() > (
+                idle_seconds if door == identity(look_at()) and not self._dispatcher.failed else 0.0
+            ):
                 return
 
     def close(self) -> None:
         """End every box, let what waits for one record and tell that, close the ledger."""
-        self._office.end_boxes()
+        self._dispatcher.end_boxes()
         with self._finished:
             if not self._finished.wait_for(lambda: self._taken == 0, FINISH_SECONDS):
                 print(f"{self._taken} requests were cut short", file=sys.stderr, flush=True)
-        self._office.close()
+        self._dispatcher.close()
 
     def _idle_for(self) -> float:
         with self._lock:
@@ -152,7 +154,7 @@ class Server:
         except RingfenceError as error:
             _say(connection, error)
         except OSError:
-            return  # the client is gone; what it started was ended by the office
+            return  # the client is gone; what it started was ended by the dispatcher
         except Exception as error:  # noqa: BLE001 - the outer edge of the door: answered as a fault, never a permission
             traceback.print_exc(file=sys.stderr)
             _say(
@@ -170,7 +172,7 @@ class Server:
 
     def _take(self, request: requests.Request) -> bool:
         """Whether it is answered here; not where this supervisor ends, so that the client asks the next one."""
-        failed = self._office.failed
+        failed = self._dispatcher.failed
         with self._lock:
             if not isinstance(request, requests.Stop):  # which any answers, also one that ends
                 if failed and self._active == 1:
@@ -182,11 +184,11 @@ class Server:
 
     def _answer(self, request: requests.Request, caller: Caller) -> dict[str, object]:
         if isinstance(request, requests.Stop):  # of any version: it is how one of another version is ended
-            self._office.allow_control(caller, "stop")
+            self._dispatcher.allow_control(caller, "stop")
             self.stop()
             return {"stopped": True}
         protocol.send_bytes(caller.connection, protocol.TAKEN)
-        return self._office.answer(request, caller)
+        return self._dispatcher.answer(request, caller)
 
     def _is_ending(self) -> bool:
         """Whether nothing may begin any more: it was told to stop, or its launcher is gone."""

@@ -6,7 +6,7 @@ from ringfence.model.box import Execution
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.decision import Decision, Reason
 from ringfence.model.tier import Tier
-from ringfence.supervisor.passed import Passed
+from ringfence.supervisor.gate_answer import GateAnswer
 
 Report = dict[str, object]
 
@@ -94,7 +94,7 @@ def execution_fields(execution: Execution) -> Report:
 
 
 def outcome(
-    execution: Execution, gate: Passed | None, shown: Mapping[str, object], *, refused: Iterable[str] = ()
+    execution: Execution, gate: GateAnswer | None, shown: Mapping[str, object], *, refused: Iterable[str] = ()
 ) -> Report:
     """The answer where a box ran. ``refused`` is what its network did not let out."""
     messages = []

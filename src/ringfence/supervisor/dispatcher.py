@@ -1,4 +1,4 @@
-"""The wiring: every room is opened here once, and every verb finds the one that answers it."""
+"""The dispatcher: opens every room once, and hands each verb to the one that answers it."""
 
 import os
 import secrets
@@ -23,9 +23,9 @@ from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import HostReport
 from ringfence.supervisor import recovery, requests, wording
 from ringfence.supervisor.caller import Caller, ancestors, environment_class
-from ringfence.supervisor.desk import Desk
 from ringfence.supervisor.door import Door
 from ringfence.supervisor.gatekeeper import Gatekeeper
+from ringfence.supervisor.mission_verbs import MissionVerbs
 from ringfence.supervisor.missions import Missions
 from ringfence.supervisor.netsettings import known_secrets, load_settings
 from ringfence.supervisor.organisation import OrganisationPolicy
@@ -40,7 +40,7 @@ TICK_SECONDS = 60.0
 """Between two looks at what is due: the usual size of the window in which cutting the log's end goes unseen."""
 
 
-class Office:
+class Dispatcher:
     """All rooms of one supervisor. ``answer`` is the way in."""
 
     def __init__(
@@ -76,10 +76,12 @@ class Office:
         self._over = threading.Event()
         self._schedule = threading.Thread(target=self._tick, name="schedule", daemon=True)
         self._schedule.start()
-        self._desk = Desk(door=door, missions=missions, gatekeeper=self._gatekeeper, state=paths.state, new_id=new_id)
+        self._mission_verbs = MissionVerbs(
+            door=door, missions=missions, gatekeeper=self._gatekeeper, state=paths.state, new_id=new_id
+        )
 
     @classmethod
-    def open(cls, paths: Paths, launcher: Launcher | None, host: HostReport) -> "Office":
+    def open(cls, paths: Paths, launcher: Launcher | None, host: HostReport) -> "Dispatcher":
         """Open the ledger, finish what a crash left, wire the rooms. Raises when any of it fails."""
         for folder in (paths.ledger, paths.policies, paths.missions, f"{paths.state}/trust"):
             make_private(folder)
@@ -149,7 +151,7 @@ class Office:
                 opens = bool(request.learning_until or request.host_ports or request.inbound)
                 if opens or request.action not in {"list", "show", "diff", "start"}:
                     self.allow_control(caller, f"mission {request.action}")
-                return self._desk.answer(request, caller)
+                return self._mission_verbs.answer(request, caller)
             case requests.LedgerVerb():
                 self.allow_control(caller, f"ledger {request.action}")
                 return self._ledger_verb(request, caller)

@@ -18,7 +18,7 @@ from ringfence.supervisor.repository import find_root
 Answer = dict[str, object]
 
 
-class Desk:
+class MissionVerbs:
     """Answers mission verbs for one supervisor."""
 
     def __init__(

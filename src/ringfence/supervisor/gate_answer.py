@@ -13,7 +13,7 @@ MAX_LISTED = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class GateAnswer:
     """One opening of the gate. ``history`` is None where no branch, tag or HEAD moved in the box."""
 
     files: GateReport
