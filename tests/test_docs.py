@@ -16,7 +16,7 @@ from ringfence.policy.policy import Policy
 from ringfence.policy.starting import starting_policy
 from ringfence.promotion.policy import parse_policy
 from ringfence.promotion.starter import starter_policy
-from ringfence.shell.programs import load_tables
+from ringfence.shell.programs import Tables
 from ringfence.supervisor.netsettings import load_settings
 from ringfence.supervisor.paths import make_private, user_paths
 
@@ -114,10 +114,11 @@ def test_the_options_of_the_promotion_page_are_read(text):
     assert parse_policy(json.dumps(policy).encode())
 
 
-def test_the_program_table_that_is_shown_is_read(tmp_path):
+def test_the_program_table_that_is_shown_is_read():
     (text,) = blocks("docs/program-tables.md", "toml")
-    (tmp_path / "own.toml").write_text(text)
-    assert load_tables([tmp_path])
+    tables = Tables([("shown.toml", text)])
+    tables.check()
+    assert {"frob", "frobnicate"} <= set(tables.names())
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "```" in page.read_text()], ids=lambda page: page.name)

@@ -3,7 +3,7 @@
 import pytest
 
 from ringfence.shell.parse import parse_argv, parse_line
-from ringfence.shell.programs import EffectKind, PathAccess, TableError, load_tables, read_arguments
+from ringfence.shell.programs import SHIPPED, EffectKind, PathAccess, TableError, Tables, read_arguments
 from ringfence.shell.programs.load import BUILTIN
 
 
@@ -194,11 +194,10 @@ def test_versioned_names(name, program):
     assert BUILTIN.program(name) == program
 
 
-def test_own_tables_are_added_and_win(tmp_path):
-    (tmp_path / "mine.toml").write_text(
-        '[frob]\nalso = "frub"\nflags = "-v"\nwrite = "-o --out"\nexecutes = "--hook"\noperands = "pattern read..."\n[ls]\nflags = "-q"\n'
-    )
-    tables = load_tables([tmp_path])
+def test_a_later_table_replaces_an_earlier_one_whole():
+    text = '[frob]\nalso = "frub"\nflags = "-v"\nwrite = "-o --out"\nexecutes = "--hook"\noperands = "pattern read..."\n[ls]\nflags = "-q"\n'
+    tables = Tables([*SHIPPED, ("mine.toml", text)])
+    tables.check()
     command = parse_argv(("frub", "-vo", "x", "p", "f", "--hook=y")).commands[0]
     read = read_arguments(command, tables)
     assert [(path.text, path.access) for path in read.paths] == [("x", PathAccess.WRITE), ("f", PathAccess.READ)]
@@ -210,7 +209,6 @@ def test_own_tables_are_added_and_win(tmp_path):
 @pytest.mark.parametrize(
     "text", ["[x]\nfrob = 1\n", "[x]\nflags = 1\n", "[x]\nflags = '---'\n[", "[x]\nlike = 'y'\n", "[x]\nread = '--'\n"]
 )
-def test_a_table_that_is_not_well_written_is_refused(tmp_path, text):
-    (tmp_path / "bad.toml").write_text(text)
+def test_a_table_that_is_not_well_written_is_refused(text):
     with pytest.raises(TableError, match=r"bad\.toml"):
-        load_tables([tmp_path])
+        Tables([*SHIPPED, ("bad.toml", text)]).check()

@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
-from pathlib import Path
 
 from ringfence.shell.programs.table import Table, TableError, build
 
@@ -156,24 +155,11 @@ def _merged(base: dict[str, object], own: dict[str, object]) -> dict[str, object
     return joined
 
 
-def load_tables(extra_dirs: Iterable[str | Path] = ()) -> Tables:
-    """The shipped tables, and every ``*.toml`` of the given folders, a later one winning. Raises TableError, OSError."""
-    extra = [
-        (str(path), path.read_text(encoding="utf-8"))
-        for folder in extra_dirs
-        for path in sorted(Path(folder).glob("*.toml"))
-    ]
-    tables = Tables([*_SHIPPED, *extra])
-    if extra:
-        tables.check()
-    return tables
-
-
 def _shipped() -> tuple[tuple[str, str], ...]:
     folder = resources.files("ringfence.shell.programs")
     files = sorted((item for item in folder.iterdir() if item.name.endswith(".toml")), key=lambda item: item.name)
     return tuple((item.name, item.read_text(encoding="utf-8")) for item in files)
 
 
-_SHIPPED = _shipped()
-BUILTIN = Tables(_SHIPPED)
+SHIPPED = _shipped()
+BUILTIN = Tables(SHIPPED)
