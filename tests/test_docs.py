@@ -166,3 +166,13 @@ def test_tests_and_files_that_are_named_exist(page):
         assert word in names, word
     for path in re.findall(r"(?<![\w/])((?:tests|scripts|bench|integrations|examples)/[\w./-]*\w/?)", text):
         assert (ROOT / path).exists(), path
+
+
+def test_source_files_and_functions_that_the_architecture_names_exist():
+    named = re.findall(r"`([\w/*]+\.(?:py|toml))(?::([\w.]+))?`", (ROOT / "docs/architecture.md").read_text())
+    assert len(named) > 60
+    for path, name in named:
+        found = [*(ROOT / "src/ringfence").rglob(path), *ROOT.glob(path)]
+        assert found, path
+        for part in filter(None, name.split(".")):
+            assert any(re.search(rf"\b(?:def|class) {part}\b", file.read_text()) for file in found), (path, name)
