@@ -130,6 +130,10 @@ class ProcessRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """Whether a line may set lowercase variables of its own, which are not exported."""
 
 
+LIMITS = tuple(name for name in ProcessRules.__struct_fields__ if name.startswith("max_"))
+"""The limits of one tool call, by their names in the policy file."""
+
+
 class Root(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One allowed root or denied prefix, as written."""
 

@@ -88,7 +88,7 @@ def _broad(document: Document) -> Iterator[Finding]:
                 level=NOTE,
                 message=f"no table tells what the options of `{show(unknown[0])}` do; the prefix covers whatever follows",
                 at=rule.at,
-                fix="add `unless_args` for options that run, write or connect, or add a program table",
+                fix="add `unless_args` for options that run, write or connect",
             )
 
 

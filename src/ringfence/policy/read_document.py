@@ -7,6 +7,7 @@ import msgspec
 from ringfence.model.tier import Tier
 from ringfence.policy import reading
 from ringfence.policy.document import (
+    LIMITS,
     SECTIONS,
     CommandRule,
     Document,
@@ -40,16 +41,6 @@ KEYS = (
 LEAST_COMPLIANCE_DAYS = 365
 MOST_DAYS = 36_500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LIMITS = (
-    "max_runtime_ms",
-    "max_output_bytes",
-    "max_memory_bytes",
-    "max_processes",
-    "max_disk_bytes",
-    "max_cpu_ms",
-    "max_open_files",
-    "max_file_size_bytes",
-)
 
 
 def read_document(text: str, *, file: str, preset: bool = False) -> Document:
@@ -287,8 +278,8 @@ def _patterns(source: Source, node: Node | None) -> tuple:  # type: ignore[type-
 def _process(source: Source, node: Node | None) -> ProcessRules:
     if node is None:
         return ProcessRules()
-    keys = reading.fields(source, node, "process", (*_LIMITS, "env"))
-    limits = {key: reading.integer(source, keys[key], key, minimum=1) for key in _LIMITS if key in keys}
+    keys = reading.fields(source, node, "process", (*LIMITS, "env"))
+    limits = {key: reading.integer(source, keys[key], key, minimum=1) for key in LIMITS if key in keys}
     env = (
         reading.fields(source, keys["env"], "process.env", ("pass", "assign", "set", "local")) if "env" in keys else {}
     )

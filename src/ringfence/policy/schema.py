@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ringfence.policy.document import GRANTS, PATTERN_FIELDS, SECTIONS
+from ringfence.policy.document import GRANTS, LIMITS, PATTERN_FIELDS, SECTIONS
 from ringfence.policy.presets import NAMES
 from ringfence.policy.read_document import LEAST_COMPLIANCE_DAYS, MOST_DAYS
 from ringfence.policy.read_rules import METHODS
@@ -137,16 +137,6 @@ def _pattern() -> dict[str, Any]:
 
 
 def _process() -> dict[str, Any]:
-    limits = (
-        "max_runtime_ms",
-        "max_output_bytes",
-        "max_memory_bytes",
-        "max_processes",
-        "max_disk_bytes",
-        "max_cpu_ms",
-        "max_open_files",
-        "max_file_size_bytes",
-    )
     environment = _object(
         {
             "pass": _TEXTS,
@@ -155,7 +145,7 @@ def _process() -> dict[str, Any]:
             "local": {"type": "boolean"},
         }
     )
-    return _object({**{limit: {"type": "integer", "minimum": 1} for limit in limits}, "env": environment})
+    return _object({**{limit: {"type": "integer", "minimum": 1} for limit in LIMITS}, "env": environment})
 
 
 def _audit() -> dict[str, Any]:

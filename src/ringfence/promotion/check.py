@@ -87,7 +87,7 @@ class _Asked:
 def _check(asked: _Asked) -> Verdict:
     with Repository(asked.repo, objects=asked.objects) as opened:
         base_id, head_id = opened.resolve(asked.base), opened.resolve(asked.head)
-        reader = _reader(opened)
+        reader = opened.reader()
         raw = _policy_bytes(base_id, reader)
         policy = parse_policy(raw)
         between = opened.commits_between(base_id, head_id, policy.limits.commits)
@@ -113,7 +113,7 @@ def blast(repo: str, base: str, head: str) -> Verdict:
     try:
         with Repository(repo) as opened:
             base_id, head_id = opened.resolve(base), opened.resolve(head)
-            reader = _reader(opened)
+            reader = opened.reader()
             policy = parse_policy(_policy_bytes(base_id, reader))
             between = opened.commits_between(base_id, head_id, policy.limits.commits)
             change = gather(base_id, head_id, between, reader, limit=policy.limits.commits)
@@ -135,17 +135,6 @@ def blast(repo: str, base: str, head: str) -> Verdict:
         dry_run=True,
         headline="within the base's limits" if not found else "beyond the base's limits",
         gates={1: "nothing found in the change", 4: "passed"},
-    )
-
-
-def _reader(opened: Repository) -> Reader:
-    return Reader(
-        commit=opened.commit,
-        tree=opened.tree,
-        blob=opened.blob,
-        size=opened.size,
-        prefetch=opened.prefetch,
-        merge_bases=opened.merge_bases,
     )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 from ringfence.model.errors import PromotionError
-from ringfence.promotion.change import Reader, base_file
+from ringfence.promotion.change import base_file
 from ringfence.promotion.objects import BadObject
 from ringfence.promotion.ownership import matching_template
 from ringfence.promotion.policy import POLICY_PATH, parse_policy
@@ -61,14 +61,7 @@ def _resolve(repo: str, base: str, head: str, command: str) -> tuple[str, str, t
     try:
         with Repository(repo) as opened:
             base_id, head_id = opened.resolve(base), opened.resolve(head)
-            reader = Reader(
-                commit=opened.commit,
-                tree=opened.tree,
-                blob=opened.blob,
-                size=opened.size,
-                prefetch=opened.prefetch,
-                merge_bases=opened.merge_bases,
-            )
+            reader = opened.reader()
             policy = parse_policy(base_file(reader.commit(base_id), POLICY_PATH, reader))
     except (BadObject, Malformed) as error:
         raise PromotionError(

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from ringfence.promotion.catfile import Batch
+from ringfence.promotion.change import Reader
 from ringfence.promotion.objects import MAX_BLOB, OID, BadObject, Commit, Node, parse_commit, parse_tree
 
 _PATH = "/usr/bin:/bin:/usr/local/bin"
@@ -65,6 +66,17 @@ class Repository:
         self._width = len(oid)
         self._prepare()
         return oid
+
+    def reader(self) -> Reader:
+        """How the pure files read this repository's objects."""
+        return Reader(
+            commit=self.commit,
+            tree=self.tree,
+            blob=self.blob,
+            size=self.size,
+            prefetch=self.prefetch,
+            merge_bases=self.merge_bases,
+        )
 
     def commit(self, oid: str) -> Commit:
         """The commit, its bytes checked against its id."""
