@@ -21,9 +21,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from ringfence.egress.options import Options
 from ringfence.egress.record import ConnectionLog
 from ringfence.egress.upstream import Upstream
-from ringfence.egress.worker import Options, Worker
+from ringfence.egress.worker import Worker
 from ringfence.model.call import NetworkAccess, ToolCall
 from ringfence.model.decision import Decision, Place, Reason
 from ringfence.model.ids import CallId, MissionId, RuleId, Sha256

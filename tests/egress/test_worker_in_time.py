@@ -13,6 +13,7 @@ import pytest
 
 from ringfence.egress import asking, credentials, worker
 from ringfence.egress.credentials import Credential, Source
+from ringfence.egress.options import Options
 from ringfence.model.tier import Tier
 
 WEB = ("example.org:80",)
@@ -149,7 +150,7 @@ def test_a_worker_whose_channel_has_a_high_number_is_heard_out(world, kit):
 
 
 def test_a_keyring_that_waits_for_its_person_is_waited_for_and_its_own_reason_told(world, kit, monkeypatch):
-    assert worker.Options().answer_millis > credentials.SECONDS * 1000
+    assert Options().answer_millis > credentials.SECONDS * 1000
     monkeypatch.setattr(credentials, "SECONDS", 6)
     slow = Credential(name="slow", host="example.org", source=Source(command=("/bin/sleep", "600")))
     options = {"inspection": True, "trusted": str(world.ca)}

@@ -13,8 +13,8 @@ import msgspec
 
 from ringfence.egress.authority import BUNDLES, make_authority, trust_environment
 from ringfence.egress.credentials import Credential, environment, netrc, parse_credentials, read_secret
+from ringfence.egress.options import Options
 from ringfence.egress.placeholders import placeholder_for
-from ringfence.egress.worker import Options
 from ringfence.model.box import Mount
 from ringfence.model.errors import PolicyError, RingfenceError
 from ringfence.model.ids import Micros

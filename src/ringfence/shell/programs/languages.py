@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import modes, names, roles, settings
-from ringfence.shell.programs.reading import EffectKind, PathAccess, PathUse
+from ringfence.shell.programs import modes, names, options, roles
+from ringfence.shell.programs.reading import EffectKind
 from ringfence.shell.syntax import Word
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def read_python(reader: "Reader") -> None:
             return
         reader.index += 1
         if not word.dynamic and _PYTHON_FLAGS.fullmatch(text):
-            reader.option(index, word)
+            options.read_option(reader, index, word)
             continue
         if text == "-W" and reader.index < len(words) and words[reader.index].text in _WARNINGS:
             reader.index += 1
@@ -52,7 +52,7 @@ def read_python(reader: "Reader") -> None:
             reader.operand(index)
             reader.finish_operands()
             return
-        reader.option(index, word)
+        options.read_option(reader, index, word)
     if not reader.exits:
         reader.effect(
             EffectKind.PROGRAM_TEXT,
@@ -74,7 +74,7 @@ def _module(reader: "Reader", index: int, word: Word, attached: str) -> None:
     words = reader.words
     where = index if attached else index + 1
     if where >= len(words):
-        reader.unknown_option(index, word, "-m")
+        options.unknown_option(reader, index, word, "-m")
         return
     name = attached or words[where].text
     named = (index,) if attached else (index, where)
@@ -148,7 +148,7 @@ def read_compiler(reader: "Reader") -> None:
         elif re.match("-W[alp],", text) and not word.dynamic:
             _passed_on(reader, index, word)
         elif not _COMPILER_FLAG.match(text) or word.dynamic:
-            reader.unknown_option(index, word, text)
+            options.unknown_option(reader, index, word, text)
 
 
 _WRITTEN = frozenset({"o", "-output", "-output=", "MF", "MJ", "-serialize-diagnostics"})
@@ -158,7 +158,7 @@ _PASSED_PLACE = re.compile(r"--?(?:rpath(?:-link)?|dynamic-linker|soname|install
 
 def _passed_on(reader: "Reader", index: int, word: Word) -> None:
     """``-Wl,A,B``: options for the linker, assembler or preprocessor, which may name files too."""
-    reader.unknown_option(index, replace(word, text=word.text[:3]), word.text)
+    options.unknown_option(reader, index, replace(word, text=word.text[:3]), word.text)
     parts = word.text[4:].split(",")
     for before, part in zip(["", *parts], parts, strict=False):
         output = _PASSED_OUTPUT.fullmatch(part)
@@ -317,49 +317,3 @@ def _requirement(reader: "Reader", index: int, word: Word) -> None:
         roles.host(reader, replace(word, text=url), index)
     elif "/" in text or text.startswith(".") or word.tilde:
         reader.path(replace(word, text=re.sub(r"\[[\w,.-]*\]$", "", text)), index, "execute")
-
-
-def value_role(reader: "Reader", role: str, value: Word, words: tuple[int, ...], name: str) -> None:
-    """Values of options that are neither a path nor text."""
-    if role == "plugin" and not (not value.dynamic and value.text.startswith("no:")):
-        reader.effect(EffectKind.EXECUTES, name, words, f"`{name}` loads a plugin")
-    elif role == "coverage":
-        kind, colon, path = value.text.partition(":")
-        if value.dynamic:
-            reader.paths.append(PathUse(word=words[-1], text=None, access=PathAccess.WRITE))
-        elif colon and not kind.startswith("term"):
-            reader.path(replace(value, text=path), words[-1], "write")
-    elif role == "stem":
-        names.give_stem(reader, value, words[-1])
-    elif role == "setting":
-        settings.read_setting(reader, value, words, name)
-    elif role == "mode":
-        modes.read_mode(reader, value, words)
-    elif role == "upload":
-        _upload(reader, value, words[-1], name)
-
-
-_UPLOADS = {
-    **dict.fromkeys(("-F", "--form"), re.compile(r"[^=]*=[@<]")),
-    **dict.fromkeys(("--url-query", "--variable", "--data-urlencode"), re.compile(r"[^=@]*@")),
-    **dict.fromkeys(("-b", "--cookie"), re.compile(r"(?!.*=)", re.DOTALL)),
-}
-_UPLOAD = re.compile("@")
-
-
-def _upload(reader: "Reader", value: Word, index: int, name: str) -> None:
-    """The files that a value names for curl to send: ``@FILE``, ``name=@FILE``, a file of cookies."""
-    if name in ("-w", "--write-out"):
-        for output in re.findall(r"%output\{(?:>>)?([^}]*)", value.text):
-            reader.path(replace(value, text=output, tilde=False), index, "write")
-    starts = _UPLOADS.get(name, _UPLOAD)
-    if value.dynamic:
-        if not value.prefix or starts.match(value.prefix):
-            reader.path(value, index, "read")
-        return
-    match = starts.match(value.text)
-    if match is None:
-        return
-    rest = value.text[match.end() :]
-    for path in re.split("[,;]", rest) if name in ("-F", "--form") else [rest]:
-        reader.path(replace(value, text=path.strip('"'), tilde=False, prefix=""), index, "read")

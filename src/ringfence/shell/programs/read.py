@@ -1,43 +1,28 @@
 """Reads the words of a command with the table of its program. Pure: the tables arrive as an argument or are the shipped ones."""
 
-import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import languages, names, roles, scanners
+from ringfence.shell.programs import languages, names, options, roles, scanners
 from ringfence.shell.programs.load import BUILTIN, Tables
-from ringfence.shell.programs.reading import Effect, EffectKind, HostUse, OptionUse, PathAccess, PathUse, Reading
-from ringfence.shell.programs.table import Option, Table
+from ringfence.shell.programs.reading import (
+    ACCESS,
+    Effect,
+    EffectKind,
+    HostUse,
+    OptionUse,
+    PathAccess,
+    PathUse,
+    Reading,
+)
+from ringfence.shell.programs.table import Table
 from ringfence.shell.syntax import SimpleCommand, Word
 
-_ACCESS = {
-    "read": PathAccess.READ,
-    "write": PathAccess.WRITE,
-    "delete": PathAccess.DELETE,
-    "execute": PathAccess.EXECUTE,
-    "directory": PathAccess.READ,
-    "indirect": PathAccess.READ,
-    "tree": PathAccess.READ,
-    "maybe": PathAccess.READ,
-    "changed": PathAccess.WRITE,
-}
 _LOOSE_ACCESS = {
     "node": "execute", "requirement": "execute", "arguments": "maybe", "revision": "maybe", "awkfile": "read", "remotewrite": "write", "listed": "read",
 }  # fmt: skip
 """Roles of operands that are mostly paths, and the access that they then are."""
-_NUMBER = re.compile(r"-\d+\Z")
-_EFFECTS = {
-    "executes": (EffectKind.EXECUTES, "names a program or command that is run"),
-    "execute": (EffectKind.EXECUTES, "names a file that is run or loaded as code"),
-    "runs": (EffectKind.EXECUTES, "runs another program"),
-    "code": (EffectKind.PROGRAM_TEXT, "takes program text"),
-    "writes": (EffectKind.WRITES, "changes or removes files"),
-    "network": (EffectKind.NETWORK, "opens a connection"),
-    "refuse": (EffectKind.UNKNOWN_OPTION, "is not safe to allow by the program's name alone"),
-    "indirect": (EffectKind.UNKNOWN, "names files that do not stand on the line"),
-}
-_STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 FREE_PATHS = frozenset({"-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 
 
@@ -153,7 +138,7 @@ class Reader:
             if word.text == "--" and not word.dynamic:
                 self.dashes = index
                 continue
-            self.option(index, word)
+            options.read_option(self, index, word)
         self.finish_operands()
 
     def is_option(self, word: Word) -> bool:
@@ -162,7 +147,7 @@ class Reader:
             return False
         text = word.prefix if word.dynamic else word.text
         if word.dynamic and not text:
-            if word.glob and all(role in _ACCESS for role in self.table.operands):
+            if word.glob and all(role in ACCESS for role in self.table.operands):
                 return False  # each name it stands for is judged as a path, and whether it looks like an option
             if not word.values or any(value.startswith("-") for value in word.values):
                 self.doubtful(word)
@@ -206,174 +191,6 @@ class Reader:
             scanners.READERS[table.reader](self)
             return False
         return True
-
-    # Options.
-
-    def option(self, index: int, word: Word) -> None:
-        """One word that is an option."""
-        text = word.prefix if word.dynamic else word.text
-        if text.startswith("+"):
-            started = self.table.options.get("+")
-            if started is not None and started.role == "flags" and "/" in text:
-                self.unknown_option(index, word, text)  # a toolchain by its name, not one at some place
-                self.path(replace(word, text=text[1:]), index, "execute")
-            elif started is not None:
-                self.apply(started, (index,), None)
-        elif self.table.style == "single" or text.startswith("--"):
-            self.long(index, word, text)
-        elif self.table.numbers and _NUMBER.match(text) and not word.dynamic:
-            self.options.append(OptionUse(name="-number", words=(index,), value=text[1:], top=self.table.subcommands))
-        else:
-            self.cluster(index, word, text)
-
-    def long(self, index: int, word: Word, text: str) -> None:
-        """A long option, its value attached or in the next word."""
-        name, equals, attached = text.partition("=")
-        option = self.table.options.get(name) or self.abbreviated(name)
-        if option is None or (word.dynamic and not equals):
-            self.unknown_option(index, word, name)
-            return
-        if equals:
-            value = replace(word, text=attached, prefix=word.prefix[len(name) + 1 :] if word.dynamic else "")
-            self.apply(option, (index,), value if option.takes else None)
-            if not option.takes and option.role == "flags":
-                self.unknown_option(index, word, text)
-        elif option.takes and not option.optional:
-            self.with_next(option, index)
-        else:
-            self.apply(option, (index,), None)
-
-    def abbreviated(self, name: str) -> Option | None:
-        """GNU takes any prefix that means one option only; of several the most harmful is assumed."""
-        if not self.table.abbreviate or len(name) < 3 or self.table.style == "single":
-            return None
-        found = [self.table.options[long] for long in self.table.longs if long.startswith(name)]
-        if not found:
-            return None
-        harmful = [option for option in found if option.role not in ("flags", "text")]
-        return harmful[0] if harmful else found[0] if len(found) == 1 else None
-
-    def cluster(self, index: int, word: Word, text: str) -> None:
-        """Short options in one word."""
-        whole = self.table.options.get(text)
-        if whole is not None and len(text) > 2:
-            if whole.takes and not whole.optional:
-                self.with_next(whole, index)
-            else:
-                self.apply(whole, (index,), None)
-            return
-        for position in range(1, len(text)):
-            name = text[0] + text[position]
-            option = self.table.options.get(name)
-            if option is None:
-                self.unknown_option(index, word, name if name.isprintable() else text)
-                return
-            if not option.takes:
-                self.apply(option, (index,), None)
-                if self.table.style == "apart" and len(text) > position + 1:
-                    self.unknown_option(index, word, text)
-                    return
-                continue
-            attached = text[position + 1 :]
-            if attached or (word.dynamic and word.prefix):
-                if attached.startswith("=") and self.table.equals:
-                    attached = attached[1:]
-                rest = replace(word, text=attached, prefix=attached if word.dynamic else "")
-                self.apply(option, (index,), rest)
-            elif option.optional:
-                self.apply(option, (index,), None)
-            else:
-                self.with_next(option, index)
-            return
-        if word.dynamic:
-            self.unknown_option(index, word, text)
-
-    def with_next(self, option: Option, index: int) -> None:
-        """An option whose value is the next word."""
-        for _ in range(option.skip):
-            self.essential.extend([] if self.table.subcommands else [self.index])
-            self.index += 1
-        if self.index >= len(self.words):
-            added = replace(
-                self.words[index], text="", raw="added arguments", dynamic=True, prefix="", values=(), glob=False
-            )
-            self.apply(option, (index,), added if self.command.extra_arguments else None)
-            return
-        if not self.table.subcommands:
-            self.essential.append(self.index)
-        value = self.words[self.index]
-        self.index += 1
-        self.apply(option, (index, self.index - 1), value)
-
-    def unknown_option(self, index: int, word: Word, name: str) -> None:
-        """An option that the table does not know."""
-        self.options.append(OptionUse(name=name, words=(index,), top=self.table.subcommands, harmless=False))
-        why = f"`{name}` is not in the table of `{self.table.name}`"
-        self.effect(EffectKind.UNKNOWN_OPTION, word.raw if word.dynamic else name, (index,), why)
-        value = names.joined_path(word)
-        if value:
-            self.path(replace(word, text=value, tilde=False), index, "read")
-            self.path(replace(word, text=value, tilde=False), index, "changed")
-
-    def apply(self, option: Option, words: tuple[int, ...], value: Word | None) -> None:
-        """What an option with its value means."""
-        table, role = self.table, option.role
-        top = table.subcommands
-        harmless = option.harmless or (role in ("flags", "text") and not top)
-        self.options.append(
-            OptionUse(
-                name=option.name, words=words, value=None if value is None else value.text, top=top, harmless=harmless
-            )
-        )
-        if option.name in table.fulfils or role in ("pattern", "script"):
-            self.fulfilled = True
-        if option.name in table.target:
-            self.targeted = True
-        if role == "flags" and value is None:
-            return
-        self.edits = self.edits or (role == "writes" and table.edits)
-        self.recursive = self.recursive or role == "recursive"
-        self.exits = self.exits or role == "exits"
-        if value is not None and len(words) == 2 and value.dynamic and value.may_split and not self.table.plain:
-            self.effect(
-                EffectKind.UNKNOWN, value.raw, (words[-1],), "may become several words, of which some are options"
-            )
-        if role in _EFFECTS:
-            kind, why = _EFFECTS[role]
-            self.effect(kind, option.name, words, table.why.get(option.name, f"`{option.name}` {why}"))
-        if value is None:
-            return
-        if role == "writes" and option.optional and (value.dynamic or "/" in value.text):
-            # A backup's name with a slash lies in another folder, which the option and the operand name together.
-            self.path(replace(value, dynamic=True, glob=False, values=(), prefix=""), words[-1], "write")
-        elif role == "writes" and option.optional:
-            self.suffix = value.text
-        elif role == "script":
-            self.scan(table.scan, value, words)
-        elif role == "host":
-            roles.host(self, value, words[-1])
-        elif role == "suffix":
-            self.suffix = value.text
-        elif role in ("plugin", "coverage", "upload", "stem", "setting", "mode"):
-            languages.value_role(self, role, value, words, option.name)
-        elif role in _ACCESS:
-            self.path(value, words[-1], role)
-            if role == "directory":
-                self.move(value, option, words)
-            if role == "execute" and value.text in _STDIN and not value.dynamic:
-                why = f"`{option.name}` runs what stands on standard input"
-                self.effect(EffectKind.PROGRAM_TEXT, option.name, words, why)
-            if "://" in value.text:
-                roles.host(self, value, words[-1])
-
-    def move(self, value: Word, option: Option, words: tuple[int, ...]) -> None:
-        """Paths of the reading are seen from the folder that an option names."""
-        if value.dynamic or value.tilde or self.directory is None:
-            self.directory = None
-        else:
-            joined = value.text if value.text.startswith("/") else f"{self.directory}/{value.text}"
-            self.directory = joined.removeprefix("./") or "."
-        self.effect(EffectKind.CHANGES_DIRECTORY, option.name, words, f"`{option.name}` changes the directory")
 
     # Operands.
 
@@ -442,7 +259,7 @@ class Reader:
             roles.revision(self, word, index)
         elif role == "remote":
             roles.remote(self, word, index)
-        elif role in _ACCESS:
+        elif role in ACCESS:
             self.path(word, index, "write" if self.edits and role == "read" else role)
         else:
             languages.give_language_role(self, index, role, word)
@@ -457,7 +274,7 @@ class Reader:
             if not use.dynamic and use.text in FREE_PATHS and not use.tilde:
                 continue
             found = _path_use(
-                use, index, _ACCESS[role], maybe=role in ("maybe", "changed"), recursive=recursive or role == "tree"
+                use, index, ACCESS[role], maybe=role in ("maybe", "changed"), recursive=recursive or role == "tree"
             )
             self.paths.append(self.placed(found))
 
@@ -482,8 +299,8 @@ class Reader:
                 EffectKind.UNKNOWN, "added arguments", (), "arguments that are added when it runs may be options"
             )
         for role in self.added_roles():
-            if role in _ACCESS or role in _LOOSE_ACCESS:
-                access = PathAccess.WRITE if self.edits else _ACCESS[_LOOSE_ACCESS.get(role, role)]
+            if role in ACCESS or role in _LOOSE_ACCESS:
+                access = PathAccess.WRITE if self.edits else ACCESS[_LOOSE_ACCESS.get(role, role)]
                 self.paths.append(self.placed(PathUse(word=-1, text=None, access=access)))
             elif role in ("script", "code", "target", "executes"):
                 why = f"`{self.program}` may take program text that is added when it runs"

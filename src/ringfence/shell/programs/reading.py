@@ -15,6 +15,20 @@ class PathAccess(enum.Enum):
     """Runs the file or loads it as code."""
 
 
+ACCESS = {
+    "read": PathAccess.READ,
+    "write": PathAccess.WRITE,
+    "delete": PathAccess.DELETE,
+    "execute": PathAccess.EXECUTE,
+    "directory": PathAccess.READ,
+    "indirect": PathAccess.READ,
+    "tree": PathAccess.READ,
+    "maybe": PathAccess.READ,
+    "changed": PathAccess.WRITE,
+}
+"""The access of each role that is a path in any case."""
+
+
 class EffectKind(enum.Enum):
     """Why an allowed program may do more than its name says."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ringfence.shell.programs import languages, names
+from ringfence.shell.programs import languages, names, options
 from ringfence.shell.programs.awk import scan_awk
 from ringfence.shell.programs.reading import EffectKind, OptionUse, PathAccess, PathUse
 from ringfence.shell.programs.sed import scan_sed
@@ -85,7 +85,7 @@ def _find_expression(reader: "Reader") -> None:
             reference = reader.table.options["-newer" if not text.endswith("t") else "-name"]
             _find_option(reader, reference, index)
         else:
-            reader.unknown_option(index, word, text)
+            options.unknown_option(reader, index, word, text)
 
 
 def _find_option(reader: "Reader", option: "object", index: int) -> None:
@@ -93,9 +93,9 @@ def _find_option(reader: "Reader", option: "object", index: int) -> None:
 
     assert isinstance(option, Option)
     if not option.takes:
-        reader.apply(option, (index,), None)
+        options.apply(reader, option, (index,), None)
         return
-    reader.with_next(option, index)
+    options.with_next(reader, option, index)
     if option.name == "-fprintf":
         reader.essential.append(reader.index)
         reader.index += 1
@@ -127,7 +127,7 @@ def read_dd(reader: "Reader") -> None:
         if name in ("if", "of") and equals:
             reader.path(value, index, "read" if name == "if" else "write")
         elif not equals and text not in ("--help", "--version"):
-            reader.unknown_option(index, word, text)
+            options.unknown_option(reader, index, word, text)
 
 
 _TEST_UNARY = frozenset(
@@ -226,11 +226,11 @@ def _old_cluster(reader: "Reader") -> None:
     for letter in word.text:
         option = reader.table.options.get("-" + letter)
         if option is None:
-            reader.unknown_option(1, word, letter)
+            options.unknown_option(reader, 1, word, letter)
         elif option.takes and not option.optional:
-            reader.with_next(option, 1)
+            options.with_next(reader, option, 1)
         else:
-            reader.apply(option, (1,), None)
+            options.apply(reader, option, (1,), None)
 
 
 # make.
