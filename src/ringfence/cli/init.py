@@ -46,7 +46,11 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     policy = Policy.parse(text, root=root)  # refuses a folder that is a home or `/` before anything is written
     rows = report(run_fixtures(policy, read_fixtures(fixtures, file=FIXTURES_NAME)))
     if rows:
-        raise PolicyError("starting-policy", f"the starting policy fails its own fixtures: {rows[0]['command']}")
+        raise PolicyError(
+            "starting-policy",
+            f"the starting policy fails its own fixtures: {rows[0]['command']}",
+            remedy="leave out some of the presets, or take `ringfence init` without `--preset`",
+        )
     for path, content in zip(files, (text, fixtures), strict=True):
         _write_new(path, content)
     written = Policy.load(files[0])

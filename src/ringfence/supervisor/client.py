@@ -39,7 +39,9 @@ def connect(paths: Paths, *, start: bool = True) -> _socket.socket:
     if found is not None:
         return found
     if not start:
-        raise RingfenceError("no-supervisor", "no supervisor is running", where=paths.socket)
+        raise RingfenceError(
+            "no-supervisor", "no supervisor is running", where=paths.socket, remedy="any `ringfence run` starts one"
+        )
     import time
 
     deadline = time.monotonic() + START_SECONDS

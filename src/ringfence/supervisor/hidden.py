@@ -53,7 +53,12 @@ class Hidden:
         waiting = [""]
         while waiting:
             if len(after) > MAX_FOLDERS:
-                raise BoxError("tree-too-large", f"the worktree has more than {MAX_FOLDERS} folders", where=root)
+                raise BoxError(
+                    "tree-too-large",
+                    f"the worktree has more than {MAX_FOLDERS} folders",
+                    where=root,
+                    remedy="move what is not part of the work out of it",
+                )
             relative = waiting.pop()
             folder = _look(root, relative, before.get(relative), policy)
             after[relative] = folder

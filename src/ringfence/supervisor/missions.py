@@ -124,7 +124,10 @@ class Missions:
             ) from None
         except (OSError, msgspec.MsgspecError) as error:
             raise RingfenceError(
-                "broken-mission", f"the mission's state cannot be read: {error}", where=path
+                "broken-mission",
+                f"the mission's state cannot be read: {error}",
+                where=path,
+                remedy="copy what you need out of this folder, then start another mission",
             ) from error
 
     def forget(self, mission: MissionId) -> None:
@@ -164,7 +167,10 @@ def move(mission: Mission, event: str, now: Micros) -> Mission:
     target = TRANSITIONS.get((mission.state, event))
     if target is None:
         raise RingfenceError(
-            "bad-transition", f"a mission that is {mission.state.value} cannot {event}", where=f"mission {mission.id}"
+            "bad-transition",
+            f"a mission that is {mission.state.value} cannot {event}",
+            where=f"mission {mission.id}",
+            remedy="see what it is and what it holds: `ringfence mission show`",
         )
     ended = int(now) if target in {State.COMPLETED, State.TERMINATED} else mission.ended
     return msgspec.structs.replace(mission, state=target, ended=ended)

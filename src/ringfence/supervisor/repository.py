@@ -34,7 +34,9 @@ def find_root(cwd: str) -> str:
     Raises PolicyError where there is none: a call without a policy is not allowed.
     """
     if not os.path.isdir(cwd):
-        raise PolicyError("no-directory", "the working directory does not exist", where=cwd)
+        raise PolicyError(
+            "no-directory", "the working directory does not exist", where=cwd, remedy="change to one that is there"
+        )
     return os.path.dirname(find_policy(cwd))
 
 

@@ -135,9 +135,18 @@ class Runner:
             )
         mission = self._missions.load(MissionId(request.mission))
         if mission.state is not State.RUNNING:
-            raise RingfenceError("mission-not-running", f"mission {mission.id} is {mission.state.value}")
+            raise RingfenceError(
+                "mission-not-running",
+                f"mission {mission.id} is {mission.state.value}",
+                remedy="start another one: `ringfence mission start`",
+            )
         if mission.root != root:
-            raise RingfenceError("other-repository", f"mission {mission.id} belongs to {mission.root}", where=root)
+            raise RingfenceError(
+                "other-repository",
+                f"mission {mission.id} belongs to {mission.root}",
+                where=root,
+                remedy="run the command there, or start a mission here: `ringfence mission start`",
+            )
         latest = self._latest(mission) if mission.until or mission.learning_until else 0
         if mission.until and latest > mission.until:
             raise RingfenceError(
