@@ -248,16 +248,13 @@ class Gate:
 
     def _clean(self, done: list[Change], same: list[Change]) -> None:
         clean_layer(self.upper, self.lower, [*done, *same])
-        for number, path in enumerate(sorted(self._conflicts), start=1):
-            self._set_aside(path, number)
+        for path in sorted(self._conflicts):
+            self._set_aside(path)
         layers.prune(self.upper, self.lower, [*(c.path for c in (*done, *same)), *self._conflicts])
 
-    def _set_aside(self, path: str, number: int) -> None:
+    def _set_aside(self, path: str) -> None:
         """Move the mission's version out of the layer, so that its next call sees what the other one wrote."""
-        aside = f"{self.folder}/aside"
-        os.makedirs(aside, mode=0o700, exist_ok=True)
-        base = sum(1 for _ in os.scandir(aside))
-        folder = f"{aside}/{base + number:06d}"
+        folder = journal.next_folder(f"{self.folder}/aside")
         parent, _, name = path.rpartition("/")
         fd = _directory(self.upper, parent)
         if fd is not None:

@@ -20,6 +20,7 @@ from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, RefItem, item_of
 from ringfence.sandbox.worktree.journal import packed_identity
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
+from ringfence.sandbox.worktree.kept_refs import keep, kept_name
 from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected
 from ringfence.sandbox.worktree.refs import (
     Move,
@@ -36,6 +37,9 @@ from ringfence.sandbox.worktree.refs import (
 )
 from ringfence.sandbox.worktree.repository import Repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, entries, move_index
+
+_ELSEWHERE = "moved"
+"""Remembered of a ref that someone else moved, and that waits all the same: no value that it may have again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -158,8 +162,7 @@ class Taking:
             return ""
         directory, mission = self.repository.directory, os.path.basename(self.folder)
         for number, oid in enumerate(autostashes(directory, names), start=1):
-            given = f"update refs/ringfence/{mission}/autostash-{number} {oid}\n".encode()
-            if not self._real_git().run("update-ref", "--stdin", given=given).ok:
+            if not keep(self._real_git(), mission, f"autostash-{number}", oid)[1].ok:
                 return "what git had put by for a merge or rebase cannot be kept, so that is left as it is"
         tip = real_refs(self.common, self.directory).tip()
         if tip is not None:
@@ -212,16 +215,8 @@ class Taking:
         if owed is None or tip != owed[1]:
             return ""
         directory = self.repository.directory
-        why = move_index(
-            store.git,
-            directory,
-            self.folder,
-            old=owed[0] or None,
-            new=tip,
-            owner=self.owner,
-            ours=self._index_ours,
-            whole=whole,
-        )
+        ours, old = self._index_ours, owed[0] or None
+        why = move_index(store.git, directory, self.folder, old=old, new=tip, owner=self.owner, ours=ours, whole=whole)
         self.record.index_owed = owed if why else None
         return why
 
@@ -250,10 +245,8 @@ class Taking:
             oid = wanted.names.get(wanted.head)
             fine = any(m.name == wanted.head for m in good) or (oid is not None and oid == real.names.get(wanted.head))
             if not fine and oid is not None:
-                why, held = (
-                    f"{wanted.head} itself was not taken",
-                    any(i.name == wanted.head for i in self._lists["held"]),
-                )
+                why = f"{wanted.head} itself was not taken"
+                held = any(i.name == wanted.head for i in self._lists["held"])
                 move = Move(name="HEAD", old=real.head, new=wanted.head)
                 self._remember(move)
                 tier = Tier.ASK if held else Tier.DENY
@@ -277,7 +270,8 @@ class Taking:
             return
         git = self._real_git()
         if move.new is None:  # a deleted branch's commits stay reachable
-            kept = f"refs/ringfence/{os.path.basename(self.folder)}/deleted/{move.name.removeprefix('refs/')}"
+            deleted = f"deleted/{move.name.removeprefix('refs/')}"
+            kept = kept_name(git, os.path.basename(self.folder), deleted, move.old or "")
             lines = f"start\nupdate {kept} {move.old}\ndelete {move.name} {move.old}\nprepare\ncommit\n"
         else:
             lines = f"start\nupdate {move.name} {move.new} {move.old or '0' * len(move.new)}\nprepare\ncommit\n"
@@ -330,12 +324,15 @@ class Taking:
         return info.st_ctime_ns > self.record.git.instant()
 
     def _keep_aside(self, move: Move, why: str = "someone else moved it meanwhile") -> None:
+        """The mission's commits stay within reach; where git cannot keep them, what the layer has of them stays there."""
         kept = ""
-        if move.new is not None:
-            kept = f"refs/ringfence/{os.path.basename(self.folder)}/{move.name.removeprefix('refs/')}"
-            git = self._real_git()
-            answer = git.run("update-ref", "--stdin", given=f"update {kept} {move.new}\n".encode())
-            kept = kept if answer.ok else ""
+        if move.new is not None and not (move.name == "HEAD" and move.new.startswith("refs/")):
+            name = move.name.removeprefix("refs/")
+            kept, answer = keep(self._real_git(), os.path.basename(self.folder), name, move.new)
+            if not answer.ok:
+                kept, why = "", f"{why}, and git cannot keep the mission's commits yet: {answer.error}"
+                self.record.refs[move.name.encode()] = _ELSEWHERE
+                self._waiting.add(move.name)
         item = item_of(move, Tier.ALLOW, "gate/conflict", why)
         self._put("conflicts", replace(item, kept=kept))
 
@@ -345,7 +342,7 @@ class Taking:
         blocked = wanted.head.startswith("refs/") and any(i.name == wanted.head for i in self._lists["conflicts"])
         remembered = self.record.refs.get(b"HEAD", real.head)
         if blocked or remembered != real.head or self._touched_since(self.directory, "HEAD"):
-            self._put("conflicts", item_of(move, Tier.ALLOW, "gate/conflict", "someone else moved it meanwhile"))
+            self._keep_aside(move)
             return
         note = ("-m", f"ringfence: mission {os.path.basename(self.folder)}")
         if wanted.head.startswith("refs/"):

@@ -222,12 +222,16 @@ class Journal:
 
 def open_journal(mission: str) -> Journal:
     """A new, empty journal in a mission's folder."""
-    base = f"{mission}/journal"
-    os.makedirs(base, mode=0o700, exist_ok=True)
-    number = max((int(n) for n in os.listdir(base) if n.isdigit()), default=0) + 1
-    folder = f"{base}/{number:06d}"
+    folder = next_folder(f"{mission}/journal")
     os.makedirs(f"{folder}/kept", mode=0o700)
     return Journal(folder)
+
+
+def next_folder(base: str) -> str:
+    """The path of a numbered folder in ``base`` that comes behind all that are there; not made yet, ``base`` is."""
+    os.makedirs(base, mode=0o700, exist_ok=True)
+    number = max((int(n) for n in os.listdir(base) if n.isdigit()), default=0) + 1
+    return f"{base}/{number:06d}"
 
 
 def journals(mission: str) -> list[Journal]:
