@@ -124,14 +124,20 @@ def test_what_a_person_went_on_with_meanwhile_is_not_over(repo):
     assert bench.git("status", "--porcelain") == "M  a.txt\nAD c.txt\n"
 
 
-def test_what_waits_for_a_person_keeps_the_work_open(repo):
+@pytest.mark.parametrize("tier", [Tier.ASK, Tier.DENY])
+def test_what_does_not_arrive_keeps_the_work_open_in_every_later_gate_too(repo, tier):
     bench = repo()
-    bench.rules.on_content("both", Tier.ASK)
+    bench.rules.on_content("both", tier)
     stopped(bench, "git merge side")
     bench.box(GOES_ON + "merge --continue")
     _, history = bench.gate()
-    assert names(history.held) == ["refs/heads/main"]
-    assert os.path.exists(f"{bench.root}/.git/MERGE_HEAD")
+    assert names(history.held if tier is Tier.ASK else history.refused) == ["refs/heads/main"]
+    status = bench.git("status", "--porcelain")
+    for _ in range(2):
+        assert os.path.exists(f"{bench.root}/.git/MERGE_HEAD")
+        assert bench.git("status", "--porcelain") == status
+        _, history = bench.gate()
+        assert not history.moved
 
 
 def test_edits_that_git_had_put_by_for_a_rebase_are_never_out_of_reach(repo):

@@ -157,8 +157,7 @@ class Taking:
 
     def _conclude(self, store: Quarantine, names: tuple[str, ...]) -> str:
         """Let what a person's git had stopped at be over, where all that the mission made of it arrived."""
-        lists = self._lists
-        if not names or lists["held"] or lists["refused"] or lists["conflicts"]:
+        if not names or self._waiting or self._lists["conflicts"]:
             return ""
         directory, mission = self.repository.directory, os.path.basename(self.folder)
         for number, oid in enumerate(autostashes(directory, names), start=1):
