@@ -157,6 +157,23 @@ def test_what_a_person_makes_behind_what_waits_is_never_taken_for_removed(bench,
     assert bench.read("src/mine") == bench.read("src/new/mine") == "person\n"
 
 
+@pytest.mark.parametrize("later", ["rm -r src", "rm -r src; mkdir src; echo n > src/n", "rm -r src; echo f > src"])
+def test_nor_where_the_mission_removes_what_lies_above_in_a_later_call(bench, later):
+    bench.box("rm -r src/deep; echo z > z")
+    bench.commit(only=["z"])
+    time.sleep(0.02)
+    bench.write("src/deep/mine", "person\n")
+    time.sleep(0.02)
+    bench.box(later)
+    bench.box("true")
+    report = bench.commit()
+    assert "src/deep/mine" in [i.path for i in report.conflicts]
+    assert bench.read("src/deep/mine") == "person\n"
+    bench.box("true")
+    bench.commit()
+    assert bench.read("src/deep/mine") == "person\n"
+
+
 def test_after_a_discard_the_mission_sees_and_removes_what_is_there(bench):
     bench.rules.on("src/held", Tier.ASK)
     bench.box("rm -r src; mkdir src; echo h > src/held")

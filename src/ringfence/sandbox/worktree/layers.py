@@ -103,31 +103,26 @@ def holds(upper: int, path: str) -> bool:
 
 
 def hiding(upper: int, places: Iterable[str]) -> list[bytes]:
-    """Those of the places in a layer behind which nothing of the real tree shows through: anything but ordinary folders."""
-    found = []
-    for place in sorted(places):
-        parent, _, name = place.rpartition("/")
-        fd = _directory(upper, parent) if parent else os.dup(upper)
-        if fd is not None:
-            try:
-                if _is_hiding(fd, name):
-                    found.append(os.fsencode(place))
-            finally:
-                os.close(fd)
-    return found
+    """Those of the places in a layer behind which nothing of the real tree shows through: they, or what they lie in, are no ordinary folders."""
+    return [os.fsencode(place) for place in sorted(places) if _is_hidden(upper, place)]
 
 
-def _is_hiding(fd: int, name: str) -> bool:
-    info = _lstat(fd, name)
-    if info is None or not stat.S_ISDIR(info.st_mode):
-        return info is not None
-    inner = _directory(fd, name)
-    if inner is None:
-        return True
+def _is_hidden(upper: int, place: str) -> bool:
+    here = os.dup(upper)
     try:
-        return "opaque" in overlay_attributes(inner)
+        for name in place.split("/"):
+            info = _lstat(here, name)
+            if info is None or not stat.S_ISDIR(info.st_mode):
+                return info is not None
+            inner = _directory(here, name)
+            if inner is None:
+                return True
+            here = _step(here, inner)
+            if "opaque" in overlay_attributes(here):
+                return True
+        return False
     finally:
-        os.close(inner)
+        os.close(here)
 
 
 def unseal(upper: int, lower: int, path: str) -> None:
