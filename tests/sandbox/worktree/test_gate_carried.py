@@ -1,5 +1,6 @@
 """What missions leave to the repository's next one, and what becomes of it when git ignores it no more; nobody loses anything."""
 
+import os
 import time
 
 import pytest
@@ -160,3 +161,18 @@ def test_whatever_a_box_put_in_the_place_of_git_folders_a_mission_ends(bench, od
         bench.tree.end(bench.tree.look(bench.mission))
     other_mission(bench, "m-3", ends=False)
     assert bench.box("git status --porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    "change", ["rm .gitignore", "mv .gitignore rules", "ln -sf rules .gitignore", "rm -r sub; mkdir sub; touch sub/x.o"]
+)
+def test_what_a_mission_removed_of_the_ignore_rules_ignores_nothing_in_its_own_gate(bench, change):
+    bench.write("sub/.gitignore", "*.o\n")
+    bench.git("add", "sub/.gitignore")
+    bench.git("commit", "-qm", "rules")
+    bench.box(f"touch x.pyc; {change}")
+    first = bench.commit()
+    assert first.clean
+    assert first.ignored == (1 if "sub" in change else 0)
+    assert os.path.exists(f"{bench.root}/{'sub/x.o' if 'sub' in change else 'x.pyc'}")
+    assert bench.commit().committed == ()

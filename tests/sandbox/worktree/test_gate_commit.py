@@ -255,6 +255,15 @@ def test_diff_counts_and_shows_escaped_text(bench):
     assert "(binary" in text
 
 
+def test_diff_names_an_ignored_folder_that_the_tree_has_too(bench):
+    bench.write("node_modules/old/i", "o\n")
+    bench.box("mkdir node_modules/new; echo n > node_modules/new/i")
+    assert bench.tree.diff(bench.layer) == (
+        "M node_modules  (directory; ignored, stays in the layer)\n"
+        "0 added, 0 modified, 0 deleted, 0 bytes; 1 ignored paths stay in the layer\n"
+    )
+
+
 def test_a_worktree_without_git_works(make_bench):
     bench = make_bench("plain", git=False)
     bench.box("echo 1 >> a.txt; echo 2 > src/new")

@@ -160,7 +160,8 @@ class Walk:
             if path == ".git" and (spot.sealed or "opaque" in _marks(fd)):
                 yield _change(path, info, under, fault="the repository itself was replaced or moved in the box")
                 return
-            inner = spot.rules if path == ".git" else self._inner(spot.rules, path, fd, below)
+            shown = None if spot.sealed or "opaque" in _marks(fd) else below
+            inner = spot.rules if path == ".git" else self._inner(spot.rules, path, fd, shown)
             yield from self._folder(fd, below, path + "/", inner, spot.depth + 1, sealed=spot.sealed)
         finally:
             os.close(fd)
@@ -244,7 +245,8 @@ def _change(
         if stat.S_IFMT(info.st_mode) != stat.S_IFMT(under.st_mode):
             kind = ChangeKind.TYPE
         elif mode_only:
-            kind = ChangeKind.MODE if other_mode else ChangeKind.MODIFIED if fault else ChangeKind.SAME
+            whole = fault or (ignored and stat.S_ISDIR(info.st_mode))  # what lies in it is told by this one change
+            kind = ChangeKind.MODE if other_mode else ChangeKind.MODIFIED if whole else ChangeKind.SAME
         else:
             kind = ChangeKind.MODIFIED
     return Change(
@@ -343,17 +345,19 @@ def _same_file(upper: int, lower: int | None, name: str, info: os.stat_result, u
 
 
 def _rules_of(upper: int | None, lower: int | None, prefix: str) -> tuple[Rules, ...]:
-    """The folder's ``.gitignore``: the mission's, else the real tree's. Ignoring only ever keeps a path in the layer."""
+    """The folder's ``.gitignore`` as the mission's git sees it: the layer's, or none where the layer removed it, else the real tree's."""
     for fd in (upper, lower):
-        if fd is None:
+        info = _lstat(fd, ".gitignore")
+        if fd is None or info is None:
             continue
+        if not stat.S_ISREG(info.st_mode):
+            return ()
         try:
             file = kernel.open_beneath(fd, ".gitignore", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            continue
+        except PermissionError:
+            return ()
         with open(file, "rb") as stream:
-            if stat.S_ISREG(os.fstat(file).st_mode):
-                return (parse(stream.read(MAX_BYTES + 1), prefix),)
+            return (parse(stream.read(MAX_BYTES + 1), prefix),)
     return ()
 
 
