@@ -63,6 +63,30 @@ def test_a_person_deleted_what_the_agent_changed(bench):
         assert kept.read() == "a\nagent\n"
 
 
+@pytest.mark.parametrize("what", ["echo agent > src/deep", "ln -s b.py src/deep"])
+def test_a_file_takes_no_folders_place_in_which_someone_else_made_something(bench, what):
+    bench.box(f"rm -r src/deep; {what}")
+    os.rename(f"{bench.root}/src/deep/c.py", f"{bench.root}/src/deep/mine")
+    bench.write("src/deep/mine", "person\n")
+    report = bench.commit()
+    assert "src/deep" in [i.path for i in report.conflicts]
+    assert bench.read("src/deep/mine") == "person\n"
+    bench.commit()
+    assert bench.read("src/deep/mine") == "person\n"
+
+
+def test_a_file_takes_the_place_of_no_folder_that_a_person_put_in_a_files(bench):
+    """All that a folder holds is in conflict: it was once exchanged as a whole, and removed with what it held."""
+    bench.box("echo agent > src/deep/c.py")
+    os.unlink(f"{bench.root}/src/deep/c.py")
+    bench.write("src/deep/c.py/inner", "person\n")
+    bench.box("true")
+    report = bench.commit()
+    assert [i.path for i in report.conflicts if i.kept] == ["src/deep/c.py"]
+    assert bench.read("src/deep/c.py/inner") == "person\n"
+    assert bench.box("cat src/deep/c.py/inner") == "person\n"
+
+
 def test_both_made_a_file_of_the_same_name(bench):
     bench.box("echo agent > new")
     bench.write("new", "person\n")

@@ -99,6 +99,8 @@ class Stage:
         if parent:
             self._make(parent)
         before = None if change.path in self._replaced else self._expected(change.path)
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise Overtaken  # something in the folder stays, so it stays
         number = len(self.steps)
         owner = (before.st_uid, before.st_gid) if before is not None else self._heir(parent)
         source = kernel.open_directory(self.upper, parent) if parent else os.dup(self.upper)
