@@ -157,6 +157,8 @@ def test_turns_of_process_1_are_not_set_alone_nor_in_a_group_nor_with_all_of_its
     process, group, user = kinds
     assert {act(machine, name, *one) for one in ((process, 1), (group, 1), (user, 0), (user, 1000))} == {NOTIFY}
     assert {act(machine, name, kind, who) for kind in (process, group) for who in (0, 2, 1000)} == {ALLOW}
+    assert {act(machine, "setpgid", one, 1) for one in (0, 2, 1000)} == {NOTIFY}
+    assert {act(machine, "setpgid", *one) for one in ((0, 0), (1000, 0), (0, 1000), (1, 2))} == {ALLOW}
 
 
 @pytest.mark.parametrize("machine", MACHINES)

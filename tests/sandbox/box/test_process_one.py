@@ -10,8 +10,8 @@ pytestmark = pytest.mark.needs_userns
 PRELUDE = """
 import ctypes, errno, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-prlimit64, sched_setscheduler, migrate_pages, unshare, setpriority, ioprio_set = {
-    "x86_64": (302, 144, 256, 272, 141, 251), "aarch64": (261, 119, 238, 97, 140, 30),
+prlimit64, sched_setscheduler, migrate_pages, unshare, setpriority, ioprio_set, setpgid = {
+    "x86_64": (302, 144, 256, 272, 141, 251, 109), "aarch64": (261, 119, 238, 97, 140, 30, 154),
 }[os.uname().machine]
 def call(number, *arguments):
     ctypes.set_errno(0)
@@ -58,6 +58,19 @@ os.setpriority(os.PRIO_PROCESS, 0, 5); os.setpriority(os.PRIO_PGRP, 0, 6); asser
 """)  # fmt: skip
     assert ran.execution.exit == 0, ran.err
     assert refused(ran) == {"setpriority of process 1", "ioprio_set of process 1"}
+
+
+def test_nobody_joins_the_group_of_process_1_to_set_its_turns(bench):
+    ran = python(bench, """
+assert call(setpgid, 0, 1) == "EPERM"
+os.setpriority(os.PRIO_PGRP, 0, 19); assert call(ioprio_set, 2, 0, 3 << 13) == 0
+assert os.getpriority(os.PRIO_PROCESS, 1) == 0
+child = os.fork()
+if not child: os.setpgid(0, 0); os.setpgid(0, os.getpgid(os.getppid())); os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    assert refused(ran) == {"setpgid of process 1"}
 
 
 def test_a_call_that_only_a_later_kernel_has_is_none_and_is_seen(bench):

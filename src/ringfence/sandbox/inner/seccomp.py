@@ -95,11 +95,11 @@ PROCESS_ONE = {
 JUDGED = {
     "x86_64": {
         "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
-        "personality": 135, "setpriority": 141, "prctl": 157, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302, "execveat": 322,
+        "setpgid": 109, "personality": 135, "setpriority": 141, "prctl": 157, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302, "execveat": 322,
     },
     "aarch64": {
         "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "prctl": 167, "socket": 198,
-        "socketpair": 199, "setsockopt": 208, "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
+        "socketpair": 199, "setpgid": 154, "setsockopt": 208, "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
     },
 }  # fmt: skip
 CLONE3 = 435
@@ -237,6 +237,9 @@ def _judge_arguments(program: Program) -> None:
         program.test(EQUAL, of_user, yes="refuse")  # process 1 has the same user
         program.load(ARGUMENTS + 8)
         program.test(EQUAL, 1, yes="refuse", no="permit")
+    program.label("judge-setpgid")
+    program.load(ARGUMENTS + 8)
+    program.test(EQUAL, 1, yes="refuse", no="permit")  # what is set for its group is set for process 1
     program.label("judge-prlimit64")
     program.load(ARGUMENTS + 16)
     program.test(EQUAL, 0, no="judge-new-limit")

@@ -365,7 +365,7 @@ def describe(name: str, arguments: tuple[int, ...]) -> str:
         return "fcntl F_SETLEASE"
     if name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1:
         return "prlimit64 of cores"
-    if name in {"prlimit64", "setpriority", "ioprio_set"} or name in PROCESS_ONE[kernel.MACHINE]:
+    if name in {"prlimit64", "setpgid", "setpriority", "ioprio_set"} or name in PROCESS_ONE[kernel.MACHINE]:
         return f"{name} of process 1"
     if name in BECOMING[kernel.MACHINE]:
         ids = (argument & 0xFFFFFFFF for argument in arguments[: BECOMING[kernel.MACHINE][name][1]])
