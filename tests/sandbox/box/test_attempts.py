@@ -119,6 +119,29 @@ fcntl.ioctl(socket.socket(), 0x8913, b"lo" + bytes(38)); fcntl.ioctl(os.pipe()[0
     }  # fmt: skip
 
 
+def test_tries_to_make_snapshots_or_to_take_keys_of_the_persons_file_system_are_seen(bench):
+    ran = python(bench, """
+import fcntl
+os.chdir(os.path.expanduser("~"))
+home = os.open(".", 0)
+for request in (0x50009401, 0x5000940E, 0xC0406618, 0x40806685):
+    try: fcntl.ioctl(home, request, bytearray(4096))
+    except PermissionError: continue
+    print("done", hex(request))
+file = os.open("file", os.O_CREAT | os.O_RDWR)
+for request in (0x80086601, 0x40049409, 0x80087601, 0xC020660B):  # ordinary: its attributes, a copy, its version, its extents
+    try: fcntl.ioctl(file, request, bytearray(64))
+    except PermissionError: print("refused", hex(request))
+    except OSError: continue
+""")  # fmt: skip
+    assert (ran.execution.exit, ran.out) == (0, b""), ran.err
+    seen = {o.detail for o in ran.execution.observations if o.kind == "refused-syscall"}
+    assert seen == {
+        "ioctl BTRFS_IOC_SNAP_CREATE", "ioctl BTRFS_IOC_SUBVOL_CREATE", "ioctl FS_IOC_REMOVE_ENCRYPTION_KEY",
+        "ioctl FS_IOC_ENABLE_VERITY",
+    }  # fmt: skip
+
+
 def test_links_that_lead_out_are_followed_for_the_record(bench):
     ran = bench.sh(
         "ln -s /home/u/other/notes.txt link; ln -s /usr/lib away; echo x > link; echo x > away/x; ln -sf new link;"

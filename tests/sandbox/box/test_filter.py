@@ -186,6 +186,36 @@ def test_of_the_requests_about_a_network_only_questions_pass(machine):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@given(
+    direction=st.integers(0, 3),
+    size=st.integers(0, 0x3FFF),
+    letter=st.sampled_from(seccomp.FILE_LETTERS),
+    one=st.integers(0, 255),
+)
+def test_of_the_requests_of_file_systems_only_questions_and_copies_pass(machine, direction, size, letter, one):
+    request = direction << 30 | size << 16 | letter | one
+    assert act(machine, "ioctl", 3, request) == (ALLOW if request in seccomp.FILE_QUESTIONS else NOTIFY)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_ordinary_requests_about_files_pass_and_what_changes_a_file_system_is_seen(machine):
+    flags, extents, version, clone, clone_range, label = (
+        0x80086601,
+        0xC020660B,
+        0x80087601,
+        0x40049409,
+        0x4020940D,
+        0x81009431,
+    )
+    for request in (flags, extents, version, clone, clone_range, label, 2, 0x541B, 0x5421, 0x5451):
+        assert act(machine, "ioctl", 3, request) == ALLOW
+    for request in seccomp.FILE_CHANGES:
+        assert act(machine, "ioctl", 3, request) == NOTIFY
+        assert watch.describe("ioctl", (3, request, 0)).isascii()
+    assert watch.describe("ioctl", (3, 0x50009401, 0)) == "ioctl BTRFS_IOC_SNAP_CREATE"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_exec_is_seen_and_personality_judged(machine):
     assert act(machine, "execve") == act(machine, "execveat") == NOTIFY
     assert act(machine, "personality", 0xFFFFFFFF) == ALLOW

@@ -132,11 +132,27 @@ TIMING = {"x86_64": 280, "aarch64": 88}
 """``utimensat``; it comes to the launcher only with a path, for what is open already was judged when it was opened."""
 REFUSED_REQUESTS = {
     0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x541D: "TIOCCONS", 0x5423: "TIOCSETD", 0x5437: "TIOCVHANGUP",
-    0x5457: "TIOCSLCKTRMIOS", 0xC0045877: "FIFREEZE", 0xC0045878: "FITHAW", 0xC0185879: "FITRIM", 0x8004587D: "FS_IOC_SHUTDOWN",
-    0x40087602: "FS_IOC_SETVERSION", 0x41009432: "FS_IOC_SETFSLABEL", 0x40086610: "EXT4_IOC_RESIZE_FS",
-    0x800C6613: "FS_IOC_SET_ENCRYPTION_POLICY", 0xC0506617: "FS_IOC_ADD_ENCRYPTION_KEY",
+    0x5457: "TIOCSLCKTRMIOS",
 }  # fmt: skip
-"""Of ioctl: what types into a terminal or takes it over, and what would change a file system as a whole."""
+"""Of ioctl: what types into a terminal or takes it over."""
+FILE_LETTERS = (0x5800, 0x6600, 0x7600, 0x9400, 0xBC00)
+"""Of ioctl: file systems' own requests, told by the second byte. Home and toolchains lie on the host's."""
+FILE_QUESTIONS = (
+    0x801C581F, 0x80086601, 0xC020660B, 0x400C6615, 0xC0096616, 0xC080661A, 0x8010661B, 0xC0046686, 0xC0286687, 0x80087601,
+    0x40049409, 0x4020940D, 0x80089419, 0x8400941F, 0x81009431, 0xC0189436, 0x80189439,
+    *(0x40305828 + one for one in range(4)), 0x40305839,
+)  # fmt: skip
+"""Of these, what asks about a file or the file system, and what copies, shares or allots contents as other calls do too."""
+FILE_CHANGES = {
+    0xC0045877: "FIFREEZE", 0xC0045878: "FITHAW", 0xC0185879: "FITRIM", 0x8004587D: "FS_IOC_SHUTDOWN",
+    0x40087602: "FS_IOC_SETVERSION", 0x41009432: "FS_IOC_SETFSLABEL", 0x40086610: "EXT4_IOC_RESIZE_FS",
+    0x800C6613: "FS_IOC_SET_ENCRYPTION_POLICY", 0xC0506617: "FS_IOC_ADD_ENCRYPTION_KEY", 0xC0406618: "FS_IOC_REMOVE_ENCRYPTION_KEY",
+    0x40806685: "FS_IOC_ENABLE_VERITY", 0x50009401: "BTRFS_IOC_SNAP_CREATE", 0x50009417: "BTRFS_IOC_SNAP_CREATE_V2",
+    0x5000940E: "BTRFS_IOC_SUBVOL_CREATE", 0x50009418: "BTRFS_IOC_SUBVOL_CREATE_V2", 0x5000940F: "BTRFS_IOC_SNAP_DESTROY",
+    0x4008941A: "BTRFS_IOC_SUBVOL_SETFLAGS",
+}  # fmt: skip
+"""Names of some others, for the record. A snapshot, before Linux 6.7, takes in all of the file system around a folder, and a
+key that is removed locks the person's own files."""
 NETWORK_REQUESTS = range(0x8900, 0x8A00)
 NETWORK_QUESTIONS = (
     *range(0x8901, 0x8908), 0x8910, 0x8912, 0x8913, 0x8915, 0x8917, 0x8919, 0x891B, 0x891D, 0x891F, 0x8921, 0x8925, 0x8927, 0x8929, 0x8933,
@@ -220,11 +236,17 @@ def _judge_arguments(program: Program) -> None:
     program.load(ARGUMENTS + 8)
     for request in (*REFUSED_REQUESTS, *SETTING_REQUESTS):
         program.test(EQUAL, request, yes="refuse")
-    program.test(AT_LEAST, NETWORK_REQUESTS.stop, yes="permit-request")
-    program.test(AT_LEAST, NETWORK_REQUESTS.start, no="permit-request")
+    program.test(AT_LEAST, NETWORK_REQUESTS.stop, yes="file-request")
+    program.test(AT_LEAST, NETWORK_REQUESTS.start, no="file-request")
     for request in NETWORK_QUESTIONS:
         program.test(EQUAL, request, yes="permit-request")
-    program.answer(NOTIFY)
+    program.goto("refuse")
+    program.label("file-request")
+    for request in FILE_QUESTIONS:
+        program.test(EQUAL, request, yes="permit-request")
+    program.mask(0xFF00)
+    for letter in FILE_LETTERS:
+        program.test(EQUAL, letter, yes="refuse")
     program.label("permit-request")
     program.answer(ALLOW)
     _judge_sockets(program)

@@ -28,6 +28,7 @@ from ringfence.sandbox.inner.seccomp import (
     BECOMING,
     CHANGING,
     CLONE3,
+    FILE_CHANGES,
     JUDGED,
     NETWORK_CHANGES,
     NEW_NAMESPACES,
@@ -60,6 +61,7 @@ NAMES = (
     if kernel.NUMBERS
     else {}
 )
+REQUESTS = REFUSED_REQUESTS | FILE_CHANGES | NETWORK_CHANGES
 RENAMEAT2 = CHANGING[kernel.MACHINE]["renameat2"] if kernel.NUMBERS else -1
 NOREPLACE, ALL_FLAGS = 1, 0xFFFFFFFF
 SAME = 0xFFFFFFFF
@@ -358,7 +360,7 @@ def describe(name: str, arguments: tuple[int, ...]) -> str:
         return f"{name} {_socket(*(argument & 0xFFFFFFFF for argument in arguments[:3]))}"
     if name == "ioctl":
         request = arguments[1] & 0xFFFFFFFF
-        return f"ioctl {REFUSED_REQUESTS.get(request) or NETWORK_CHANGES.get(request) or hex(request)}"
+        return f"ioctl {REQUESTS.get(request) or hex(request)}"
     if name == "setsockopt":
         return f"setsockopt level {arguments[1] & 0xFFFFFFFF} option {arguments[2] & 0xFFFFFFFF}"
     if name == "fcntl":
