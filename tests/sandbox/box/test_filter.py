@@ -143,6 +143,21 @@ def test_who_closes_itself_is_told_that_it_is_done_and_stays_open(machine):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_options_of_a_process_that_only_a_later_kernel_has_are_seen(machine):
+    known = (1, 15, 22, 38, 53, 62, 77, 0x41555856, 0x53564D41, 0x59616D61)
+    assert {act(machine, "prctl", one, 1) for one in known} == {ALLOW}
+    assert {act(machine, "prctl", one, 1, 1 << 23) for one in (78, 79, 500, 0xFFFF)} == {NOTIFY}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@given(flags=st.integers(0, 0xFFFFFFFF), upper=st.integers(0, 0xFFFFFFFF))
+def test_memory_is_asked_for_in_pages_that_limits_count(machine, flags, upper):
+    for name, (register, flag) in seccomp.HUGE_PAGES.items():
+        asked = [1 << 21] * register + [flags | upper << 32]
+        assert act(machine, name, *asked) == (NOTIFY if flags & flag else ALLOW)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_options_of_sockets_that_need_a_privilege_or_lay_protocols_over_them_are_seen_and_all_others_pass(machine):
     options = {1: (36, 33), 0: (19, 64, 96, 200), 41: (64, 75, 209), 6: (19, 31), 17: (100,)}
     for level, option in ((level, option) for level, some in options.items() for option in some):

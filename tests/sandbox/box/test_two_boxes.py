@@ -72,3 +72,28 @@ def test_the_limit_of_open_files_leaves_the_fence_a_part_of_what_the_user_may(be
     ran = bench.sh("ulimit -Hn; ulimit -Sn")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     assert ran.out.split() == [b"%d" % min(16_384, hard * 3 // 4)] * 2
+
+
+ASKS_FOR_WHAT_THE_HOST_HAS_ONCE = """
+import ctypes, errno, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+setup, get = {"x86_64": (206, 29), "aarch64": (0, 194)}[os.uname().machine]
+def said(result): return errno.errorcode.get(ctypes.get_errno()) if result < 0 else "done"
+print(said(libc.syscall(setup, 1000, ctypes.byref(ctypes.c_ulong()))))
+print(said(libc.syscall(get, 0, ctypes.c_long(1 << 21), 0o4600)))
+for take in (lambda: mmap.mmap(-1, 1 << 21, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000), lambda: os.memfd_create("x", 4)):
+    try: take(); print("done")
+    except OSError as fault: print(errno.errorcode[fault.errno])
+print(said(libc.prctl(78, 1, ctypes.c_ulong(1 << 10), 0, 0)))
+mmap.mmap(-1, 1 << 21); os.memfd_create("x"); libc.prctl(15, b"name", 0, 0, 0)
+"""
+
+
+def test_a_box_gets_nothing_of_what_the_host_has_once_for_all_and_no_limit_counts(bench):
+    ran = bench.run("/usr/bin/python3", "-c", ASKS_FOR_WHAT_THE_HOST_HAS_ONCE)
+    assert (ran.execution.exit, ran.out.split()) == (0, [b"ENOSYS", b"ENOMEM", b"ENOMEM", b"ENOMEM", b"EINVAL"]), (
+        ran.err
+    )
+    assert {o.detail for o in ran.execution.observations if o.kind == "refused-syscall"} == {
+        "io_setup", "shmget of huge pages", "mmap of huge pages", "memfd_create of huge pages", "prctl 78",
+    }  # fmt: skip

@@ -31,6 +31,9 @@ NEW_TIME = 0x80
 """CLONE_NEWTIME, which only clone3 and unshare can carry."""
 NEWEST = 469
 """file_setattr of Linux 6.17. What a later kernel adds is unknown here, and so answered as by a kernel that has it not."""
+NEWEST_OPTION, NAMED_OPTIONS = 77, 0x10000
+"""PR_TIMER_CREATE_RESTORE_IDS of Linux 6.15, the same for prctl, whose options from the second on are letters. The next one
+has the kernel keep as much memory as is asked for, where no limit without control groups sees it."""
 
 _BOTH = {
     "io_uring_setup": 425,
@@ -51,7 +54,7 @@ _BOTH = {
 REFUSED = {
     "x86_64": {
         "ptrace": 101, "syslog": 103, "setgroups": 116, "uselib": 134, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155,
-        "adjtimex": 159,
+        "adjtimex": 159, "io_setup": 206,
         "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168,
         "reboot": 169, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175,
         "delete_module": 176, "quotactl": 179, "nfsservctl": 180, "lookup_dcookie": 212, "clock_settime": 227,
@@ -61,7 +64,7 @@ REFUSED = {
         "userfaultfd": 323, **_BOTH,
     },
     "aarch64": {
-        "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51,
+        "io_setup": 0, "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "nfsservctl": 42, "chroot": 51,
         "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105,
         "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "reboot": 142, "setgroups": 159, "sethostname": 161,
         "setdomainname": 162, "adjtimex": 171, "settimeofday": 170, "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224,
@@ -94,12 +97,15 @@ PROCESS_ONE = {
 """Refused where they are about process 1, which has the box's user and is the fence's own."""
 JUDGED = {
     "x86_64": {
-        "ioctl": 16, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
-        "setpgid": 109, "personality": 135, "setpriority": 141, "prctl": 157, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302, "execveat": 322,
+        "mmap": 9, "ioctl": 16, "shmget": 29, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
+        "setpgid": 109, "personality": 135, "setpriority": 141, "prctl": 157, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302,
+        "memfd_create": 319, "execveat": 322,
     },
     "aarch64": {
-        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "prctl": 167, "socket": 198,
-        "socketpair": 199, "setpgid": 154, "setsockopt": 208, "clone": 220, "execve": 221, "prlimit64": 261, "execveat": 281,
+        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "prctl": 167, "shmget": 194,
+        "socket": 198,
+        "socketpair": 199, "setpgid": 154, "setsockopt": 208, "clone": 220, "execve": 221, "mmap": 222, "prlimit64": 261,
+        "memfd_create": 279, "execveat": 281,
     },
 }  # fmt: skip
 CLONE3 = 435
@@ -176,6 +182,8 @@ PROTOCOLS = (0, 6, 17)
 """The family's own, TCP, UDP. A ping would carry data out, and no box may send one."""
 CORE = 4
 """RLIMIT_CORE. It stays as it is, for 0 would let the host's crash handler start; who asks for 0 is told that it is done."""
+HUGE_PAGES = {"mmap": (3, 0x40000), "memfd_create": (1, 0x4), "shmget": (2, 0x800)}
+"""Register with the flags, and the one for pages that the host keeps aside: no limit of memory counts them."""
 SET_DUMPABLE = 4
 """PR_SET_DUMPABLE of prctl. A process that closes itself is told that it is done: what it holds could not be counted, for an
 ordinary user, and in a box nobody may trace another anyway."""
@@ -277,10 +285,17 @@ def _judge_arguments(program: Program) -> None:
     program.test(EQUAL, CORE, yes="refuse", no="permit")
     program.label("judge-prctl")
     program.load(ARGUMENTS)
-    program.test(EQUAL, SET_DUMPABLE, no="permit")
+    program.test(EQUAL, SET_DUMPABLE, no="other-option")
     program.load(ARGUMENTS + 8)
     program.test(EQUAL, 0, no="permit")
     program.answer(ERRNO)  # and no error
+    program.label("other-option")
+    program.test(AT_LEAST, NAMED_OPTIONS, yes="permit")
+    program.test(AT_LEAST, NEWEST_OPTION + 1, yes="refuse", no="permit")
+    for name, (register, flag) in HUGE_PAGES.items():
+        program.label(f"judge-{name}")
+        program.load(ARGUMENTS + 8 * register)
+        program.test(ANY_BIT, flag, yes="refuse", no="permit")
     program.label("judge-fcntl")
     program.load(ARGUMENTS + 8)
     program.test(EQUAL, LEASE, yes="refuse", no="permit")

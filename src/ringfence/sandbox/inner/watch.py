@@ -29,6 +29,7 @@ from ringfence.sandbox.inner.seccomp import (
     CHANGING,
     CLONE3,
     FILE_CHANGES,
+    HUGE_PAGES,
     JUDGED,
     NETWORK_CHANGES,
     NEW_NAMESPACES,
@@ -83,6 +84,13 @@ FAMILIES = {
 }
 
 SOCKETS = frozenset({"socket", "socketpair"})
+ERRORS = {
+    **dict.fromkeys(SOCKETS, errno.EAFNOSUPPORT),
+    **dict.fromkeys(HUGE_PAGES, errno.ENOMEM),
+    "io_setup": errno.ENOSYS,
+    "prctl": errno.EINVAL,
+}
+"""What a refused call is told where there is another answer on which programs fall back than that it is forbidden."""
 INTERNET = frozenset({2, 10})
 TYPES = {1: "stream", 2: "datagram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
 PROTOCOLS = {
@@ -220,8 +228,7 @@ class Calls:
         if name == "setrlimit" or (name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1 and not arguments[3]):
             self._answer(identity, 0, 0)  # no core is written, whatever the limit
             return
-        error = errno.EAFNOSUPPORT if name in SOCKETS else errno.EPERM
-        self._answer(identity, -error, 0)
+        self._answer(identity, -ERRORS.get(name, errno.EPERM), 0)
         self.record.add("refused-syscall", describe(name, arguments))
 
     def _change(self, identity: int, pid: int, change: Change, number: int, arguments: tuple[int, ...]) -> None:
@@ -369,6 +376,10 @@ def describe(name: str, arguments: tuple[int, ...]) -> str:
         return "prlimit64 of cores"
     if name in {"prlimit64", "setpgid", "setpriority", "ioprio_set"} or name in PROCESS_ONE[kernel.MACHINE]:
         return f"{name} of process 1"
+    if name in HUGE_PAGES:
+        return f"{name} of huge pages"
+    if name == "prctl":
+        return f"prctl {arguments[0] & 0xFFFFFFFF}"
     if name in BECOMING[kernel.MACHINE]:
         ids = (argument & 0xFFFFFFFF for argument in arguments[: BECOMING[kernel.MACHINE][name][1]])
         return f"{name} {' '.join('-' if one == SAME else str(one) for one in ids)}"
