@@ -8,10 +8,10 @@ import os
 import signal
 
 from ringfence.sandbox.inner import buffers
+from ringfence.sandbox.inner.polled import Forks, Spent
 from ringfence.sandbox.inner.tree import (
     below,
     closed,
-    cpu_millis,
     in_flight,
     kept_memory,
     mapped_memory,
@@ -67,6 +67,7 @@ class Groups:
         """Where nothing counts refused forks: at a look there were as many tasks as there may be."""
         self.segments = -1
         """The box's list of System V memory, open for reading; only kept where memory is polled."""
+        self.forks, self.spent = Forks(), Spent()
         self.shared_before = shared_on_host() if kind == POLLING else 0
         self.buffers_before = 0 if kind == "cgroup v2" else buffers.on_host()
         for folder in self._joined():
@@ -141,7 +142,7 @@ class Groups:
             shared = max(shared, kept_memory(pids) + _segments(self.segments))
         if shared <= limit < grown and (in_flight(pids) or mapped_memory(pids) > limit or closed(pids[1:])):
             shared = grown  # it holds files of memory whose pages no list shows; process 1, always closed, holds none
-        return own + shared + self._buffers(pid)
+        return own + shared - self.forks.twice(pids, own + shared, limit) + self._buffers(pid)
 
     def keep(self, segments: int) -> None:
         """Take over the box's list of System V memory."""
@@ -162,7 +163,7 @@ class Groups:
             return _number(f"{self.folders['cpuacct']}/cpuacct.usage") // 1_000_000
         if self.kind == "cgroup v2":
             return self._counter("memory", "cpu.stat", "usage_usec") // 1000
-        return sum(cpu_millis(one) for one in below(pid))
+        return self.spent.millis(below(pid))
 
     def freeze(self) -> bool:
         """Have every task stopped where it stands, which is so when ``settled``; False where no freezer is to be had."""

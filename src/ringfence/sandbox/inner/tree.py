@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import time
 from collections.abc import Iterator
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -47,15 +48,41 @@ def closed(pids: list[int]) -> bool:
 
 
 def own_memory(pids: list[int]) -> tuple[int, int]:
-    """Bytes of memory that belong to these processes alone: anonymous pages with page tables, and shared ones in use."""
+    """Bytes of memory that belong to these processes alone, also what is swapped out, with page tables; and shared ones in use."""
     own = shared = 0
     for pid in pids:
         for line in (_read(f"/proc/{pid}/status") or b"").splitlines():
-            if line.startswith((b"RssAnon:", b"VmPTE:")):
+            if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:")):
                 own += int(line.split()[1]) * 1024
             elif line.startswith(b"RssShmem:"):
                 shared += int(line.split()[1]) * 1024
     return own, shared
+
+
+def shared_by_forks(pids: list[int], enough: int, seconds: float) -> int:
+    """Bytes that ``own_memory`` counts more than once, because processes have them in common since a fork.
+
+    The largest processes are looked at first, until that is ``enough``, or for about so long of our own time; of those that
+    are left everything counts.
+    """
+    end, twice = time.thread_time() + seconds, 0
+    for pid in sorted(pids, key=_resident, reverse=True):
+        twice += _in_common(_read(f"/proc/{pid}/smaps_rollup") or b"")
+        if twice >= enough or time.thread_time() > end:
+            break
+    return twice
+
+
+def _resident(pid: int) -> int:
+    words = (_read(f"/proc/{pid}/statm") or b"").split()
+    return int(words[1]) if words else 0
+
+
+def _in_common(rollup: bytes) -> int:
+    """What a process has of pages, less its part of those that others have as well."""
+    sizes = {line.partition(b":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:] if line.endswith(b"kB")}
+    whole = sizes.get(b"Anonymous", 0) + sizes.get(b"Swap", 0)
+    return max(0, whole - sizes.get(b"Pss_Anon", whole) - sizes.get(b"SwapPss", 0)) * 1024
 
 
 def kept_memory(pids: list[int]) -> int:
@@ -135,10 +162,13 @@ def shared_on_host() -> int:
     return 0
 
 
-def cpu_millis(pid: int) -> int:
-    """CPU time of a process and of the children it has waited for."""
+def times(pid: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Its id and start, as one name; milliseconds of CPU time of its own, and of the children it has waited for."""
     fields = _fields(pid)
-    return sum(int(word) for word in fields[11:15]) * 1000 // TICK if fields else 0
+    if not fields:
+        return (pid, 0), (0, 0)
+    own, waited = (sum(map(int, fields[place : place + 2])) * 1000 // TICK for place in (11, 13))
+    return (pid, int(fields[19])), (own, waited)
 
 
 def start_ticks(pid: int) -> int:
