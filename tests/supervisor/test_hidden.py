@@ -1,7 +1,9 @@
 """What a box may not see of a worktree."""
 
+import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -79,3 +81,26 @@ def test_a_git_configuration_that_is_a_link_is_masked(tree):
     (tree / ".git/config").symlink_to("/etc/hostname")
     masked, _ = Hidden().of(policy(tree))
     assert ".git/config" in masked
+
+
+@pytest.mark.needs_userns
+def test_a_hidden_file_that_a_person_makes_while_a_command_runs_is_told(cli):
+    (cli.project / "app").mkdir()
+    (cli.project / "app" / "b.txt").write_text("x")
+    (cli.project / ".env").write_text("there before")
+    process = cli.start("run", "--report", str(cli.root / "report"), "--", "cat", "-", stdin=subprocess.PIPE)
+    process.stdin.write("up\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "up\n"
+    (cli.project / ".env").write_text("changed")
+    (cli.project / "app" / ".env").write_text("new")
+    (cli.project / "app" / "c.txt").write_text("new")
+    time.sleep(1)  # it runs for longer than a moment
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "'app/.env' came while this ran" in errors
+    assert "'.env' came" not in errors
+    report = json.loads((cli.root / "report").read_text())
+    assert [seen["detail"] for seen in report["execution"]["observations"] if seen["kind"] == "hidden-late"] == [
+        "app/.env"
+    ]

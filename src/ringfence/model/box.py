@@ -126,7 +126,7 @@ class Observation:
 
     kind: str
     """``exec``, ``refused-syscall``, ``refused-write``, ``hidden-write``, ``decoy``, ``credential-read``, ``limit``,
-    ``floor``, ``egress``."""
+    ``floor``, ``egress``, ``hidden-path``, ``hidden-late``."""
     detail: str
     count: int = 1
     violation: bool = False

@@ -101,6 +101,11 @@ class Gatekeeper:
         masked, replaced = self._hidden.of(policy)
         return replace(layer, middle=f"{os.path.dirname(layer.upper)}/middle", masked=masked, replaced=replaced)
 
+    def came_late(self, layer: Layer, policy: Policy) -> tuple[str, ...]:
+        """Paths that the policy hides and that came into the tree while a box ran: what hides was laid over it at the start."""
+        masked, _ = self._hidden.of(policy)
+        return tuple(sorted(set(masked) - set(layer.masked)))
+
     def facts(self, policy: Policy) -> HostFacts:
         """Facts of the host for this policy, looked up anew every half minute: toolchains come and go with people."""
         key = (str(policy.root), policy.trusted_directories)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ringfence.ledger import record
-from ringfence.model.box import BoxPlan, Execution, Layer
+from ringfence.model.box import BoxPlan, Execution, Layer, Observation
 from ringfence.model.call import Argv, ShellLine, ToolCall
 from ringfence.model.entry import Ack, EntryKind
 from ringfence.model.errors import BoxError, RingfenceError
-from ringfence.model.ids import MissionId, Sha256
+from ringfence.model.ids import Micros, MissionId, Sha256
 from ringfence.model.tier import Tier
 from ringfence.policy.policy import Policy
 from ringfence.sandbox.facts import box_home
@@ -40,6 +40,8 @@ from ringfence.supervisor.repository import Repository, find_root, read_reposito
 
 LONG_OVER = 1
 """A time that no clock goes back to."""
+LONG_ENOUGH = Micros(1_000_000)
+"""A command that takes less has its tree not looked through a second time, for files that a person made meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +186,7 @@ class Runner:
             plan = self._plan(job, judged, self._gatekeeper.view(tree, job.mission, job.policy), opening)
             network = Network(door=self._door, plan=plan, policy=job.policy, context=job.call.context, opening=opening)
             execution = self._carry_out(plan, tree, caller, output, network)
+            execution = self._with_late(execution, layer_of(plan), job.policy)
             gate = self._gate(job, plan, tree)
             if gate is not None and gate.files.digest:
                 execution = replace(execution, changes_digest=Sha256(gate.files.digest))
@@ -279,6 +282,19 @@ class Runner:
             network.box = box
             with _listening(caller, box):
                 return box.wait()
+
+    def _with_late(self, execution: Execution, layer: Layer, policy: Policy) -> Execution:
+        """The execution, with the hidden files that somebody made while it ran: they could be seen.
+
+        A tree that cannot be looked through any more is told to the next command, which is refused.
+        """
+        if execution.duration < LONG_ENOUGH:
+            return execution
+        late: tuple[str, ...] = ()
+        with suppress(BoxError):
+            late = self._gatekeeper.came_late(layer, policy)
+        seen = (*(Observation(kind=wording.LATE, detail=path) for path in late), *execution.observations)
+        return replace(execution, observations=tuple(sorted(seen, key=lambda one: not one.violation)))
 
     def _note_result(self, job: Job, judged: Judged, body: record.Body) -> Ack:
         return self._door.note(

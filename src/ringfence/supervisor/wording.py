@@ -9,6 +9,8 @@ from ringfence.model.tier import Tier
 from ringfence.supervisor.gate_answer import GateAnswer
 
 Report = dict[str, object]
+LATE = "hidden-late"
+"""Kind of observation: a path that the policy hides came into the worktree while a box ran, which could see it."""
 
 
 def refusal(call: ToolCall, decision: Decision, shown: Mapping[str, object]) -> Report:
@@ -104,6 +106,11 @@ def outcome(
         unread = execution.ended_by.startswith("output could not be written")
         why = "not all of the output was taken" if unread else "ringfence kept the output to the policy's cap"
         messages.append(f"{why}: {execution.dropped_bytes} bytes were dropped")
+    messages += [
+        f"{_one_line(ascii(seen.detail))} came while this ran, so it was not hidden: renew what it holds if that is a secret"
+        for seen in execution.observations
+        if seen.kind == LATE
+    ]
     messages += refused
     if gate is not None:
         messages += gate.lines()
