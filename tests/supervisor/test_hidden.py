@@ -9,6 +9,7 @@ import pytest
 
 from ringfence.model.errors import BoxError
 from ringfence.policy.policy import Policy
+from ringfence.sandbox.gitconfig import without_users
 from ringfence.supervisor.hidden import Hidden
 
 TEXT = "version: 1\nfail_closed: true\nfiles:\n  read: {allow: ['**'], deny: ['**/*.pem', 'secrets/']}\n"
@@ -104,3 +105,52 @@ def test_a_hidden_file_that_a_person_makes_while_a_command_runs_is_told(cli):
     assert [seen["detail"] for seen in report["execution"]["observations"] if seen["kind"] == "hidden-late"] == [
         "app/.env"
     ]
+
+
+PULLED = "0 1 P <p@example.org> 1700000000 +0000\tpull https://me:planted@git.example.org/p.git main: Fast-forward\n"
+
+
+def plant_addresses(git):
+    """A password in each place where git notes an address, and in files that people and tools keep beside its own."""
+    for name in ("logs/HEAD", "logs/refs/heads/deep/main", "FETCH_HEAD", "remotes/old", "branches/older"):
+        (git / name).parent.mkdir(parents=True, exist_ok=True)
+        (git / name).write_text(PULLED)
+    for name in ("credentials", "config.bak", ".config.swp", "config~", "my-token"):
+        (git / name).write_text("planted")
+
+
+def of_git(found, below=""):
+    return {name.removeprefix(below) for name in found}
+
+
+def test_what_git_notes_of_addresses_is_shown_without_passwords_and_saved_log_ins_not_at_all(tree):
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    (tree / ".git/modules/lib").mkdir(parents=True)
+    (tree / ".git/modules/lib/HEAD").write_text("ref: refs/heads/main\n")
+    for git in (tree / ".git", tree / ".git/modules/lib"):
+        plant_addresses(git)
+    masked, replaced = Hidden().of(policy(tree))
+    for below in (".git/", ".git/modules/lib/"):
+        assert of_git(masked, below) >= {"credentials", "config.bak", ".config.swp", "config~", "my-token"}
+        shown = {name: text for name, text in replaced if name.startswith(f"{below}logs")}
+        assert set(shown) == {f"{below}logs/HEAD", f"{below}logs/refs/heads/deep/main"}
+        assert all(text == PULLED.replace("me:planted@", "").encode() for text in shown.values())
+        assert {f"{below}FETCH_HEAD", f"{below}remotes/old", f"{below}branches/older"} <= {name for name, _ in replaced}
+
+
+def test_a_log_without_passwords_is_git_s_own_and_one_that_gets_some_is_shown_anew(tree):
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    log = tree / ".git/logs/HEAD"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("0 1 P <p@example.org> 1700000000 +0000\tcommit: see ssh://git@git.example.org/p\n")
+    hidden = Hidden()
+    assert ".git/logs/HEAD" not in dict(hidden.of(policy(tree))[1])
+    with log.open("a") as file:
+        file.write(PULLED)
+    shown = dict(hidden.of(policy(tree))[1])[".git/logs/HEAD"]
+    assert b"planted" not in shown
+    assert shown.count(b"\n") == 2
+
+
+def test_a_password_with_an_at_sign_in_it_is_left_out_whole():
+    assert without_users("url = https://me:pl@nted@git.example.org/a@b") == "url = https://git.example.org/a@b"

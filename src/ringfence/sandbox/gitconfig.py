@@ -33,7 +33,7 @@ KEPT = {
 
 SECTION = re.compile(r'^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?$')
 ENTRY = re.compile(r"^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$")
-IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s@]*@")
+IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s]*@")
 FIXED = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
 """A background collection in a box would rewrite object files that the real repository keeps."""
 
@@ -53,21 +53,23 @@ def sanitise(text: str) -> str:
         heading = SECTION.match(line)
         if heading:
             section = heading[1].lower()
-            name = f'[{heading[1]} "{_without_user(heading[2])}"]' if heading[2] is not None else f"[{heading[1]}]"
+            name = f'[{heading[1]} "{without_users(heading[2])}"]' if heading[2] is not None else f"[{heading[1]}]"
             out.append(name if section in KEPT else "")
             continue
         entry = ENTRY.match(line)
         skipping = line.endswith("\\")
         if entry is None or skipping or entry[1].lower() not in KEPT.get(section, ()):
             continue
-        value = _without_user(entry[2]) if entry[2] is not None else None
+        value = without_users(entry[2]) if entry[2] is not None else None
         if value is not None and _starts_program(value):
             continue
         out.append(f"\t{entry[1]}" if value is None else f"\t{entry[1]} = {value}")
     return "\n".join(line for line in out if line) + "\n" + FIXED
 
 
-def _without_user(text: str) -> str:
+def without_users(text: str) -> str:
+    """The text with no user or password in any URL in it; a bare user of ssh stays."""
+
     def keep(match: re.Match[str]) -> str:
         whole = match[0]
         is_ssh = match["scheme"].lower().startswith(("ssh://", "git+ssh://"))

@@ -1,20 +1,17 @@
-"""What of a worktree a box may not see: paths the policy denies to read, and git configurations with secrets in them.
+"""What of a worktree a box may not see: paths the policy denies to read, and what git directories keep of secrets.
 
 The walk is remembered folder by folder: one whose modification time has not moved is not read again.
 """
 
 import os
-import stat
 import threading
 import time
 from dataclasses import dataclass
 
 from ringfence.model.errors import BoxError
 from ringfence.policy.policy import Policy
-from ringfence.sandbox.gitconfig import sanitise
+from ringfence.sandbox.worktree.git_view import hide
 
-MAX_CONFIG = 1024 * 1024
-"""Bytes of a git configuration that is shown to a box at all; a larger one is hidden."""
 RACY = 100_000_000
 """Nanoseconds: a folder that changed this recently is looked at again, whatever its time says."""
 MAX_FOLDERS = 500_000
@@ -39,7 +36,7 @@ class Hidden:
         self._lock = threading.Lock()
 
     def of(self, policy: Policy) -> tuple[tuple[str, ...], tuple[tuple[str, bytes], ...]]:
-        """Relative paths to mask, and relative paths of git configurations with the text to show instead.
+        """Relative paths to mask, and relative paths of git's files with the text to show instead.
 
         Raises BoxError when the tree cannot be looked through: what was not looked at could be seen.
         """
@@ -65,7 +62,7 @@ class Hidden:
             masked += folder.hidden
             waiting += folder.folders
             for git in folder.gits:
-                _configurations(root, git, masked, replaced)
+                hide(root, git, masked, replaced)
         with self._lock:
             if len(self._known) > 32:
                 self._known.clear()
@@ -106,50 +103,3 @@ def _look(root: str, relative: str, known: _Folder | None, policy: Policy) -> _F
         elif is_folder:
             folders.append(below)
     return _Folder(stamp, tuple(folders), tuple(hidden), tuple(gits))
-
-
-def _configurations(root: str, git: str, masked: list[str], replaced: list[tuple[str, bytes]]) -> None:
-    """The configurations of one git directory and of the modules and worktrees kept inside it."""
-    waiting = [git]
-    while waiting:
-        relative = waiting.pop()
-        for name in ("config", "config.worktree"):
-            _replace(root, f"{relative}/{name}", masked, replaced)
-        for inner in ("modules", "worktrees"):
-            waiting += _git_directories(root, f"{relative}/{inner}")
-
-
-def _git_directories(root: str, relative: str) -> list[str]:
-    """Git directories below a ``modules`` or ``worktrees`` folder, at any depth: a module's name may hold slashes."""
-    found, waiting = [], [relative]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            with os.scandir(f"{root}/{folder}") as entries:
-                names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except OSError:
-            continue
-        if "HEAD" in names:
-            found.append(folder)
-        else:
-            waiting += [f"{folder}/{name}" for name, is_folder in names.items() if is_folder]
-    return found
-
-
-def _replace(root: str, relative: str, masked: list[str], replaced: list[tuple[str, bytes]]) -> None:
-    path = f"{root}/{relative}"
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return
-    if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_CONFIG:
-        masked.append(relative)
-        return
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_CONFIG).decode("utf-8", "surrogateescape")
-    except OSError:
-        masked.append(relative)
-        return
-    shown = sanitise(text).encode("utf-8", "surrogateescape")
-    replaced.append((relative, shown))

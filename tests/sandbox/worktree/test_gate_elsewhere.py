@@ -141,6 +141,23 @@ def test_credentials_in_a_configuration_elsewhere_are_not_shown(elsewhere):
     assert "example.org" in shown
 
 
+def test_no_password_that_git_keeps_beside_its_configuration_is_seen(elsewhere):
+    bench = elsewhere
+    common = pathlib.Path(git(bench.root, "rev-parse", "--path-format=absolute", "--git-common-dir").strip())
+    address = "https://me:planted@git.example.org/p.git"
+    (common / "modules/deep/lib").mkdir(parents=True)
+    (common / "modules/deep/lib/HEAD").write_text("ref: refs/heads/main\n")
+    places = ["logs/HEAD", "modules/deep/lib/config", "credentials", "config.bak"]
+    for place in places:
+        with (common / place).open("a") as file:
+            file.write(f'[remote "o"]\n\turl = {address}\n')
+    (beside,) = bench.layer.beside
+    shown = dict(beside.replaced)
+    assert {"credentials", "config.bak"} <= set(beside.masked)
+    assert all(b"planted" not in shown[place] for place in places[:2])
+    assert all(b"https://git.example.org/p.git" in shown[place] for place in places[:2])
+
+
 def test_another_worktrees_own_files_are_refused(make_bench, tmp_path):
     bench = make_bench()
     origin = bench.root

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ringfence.model.box import Layer
-from ringfence.sandbox.gitconfig import sanitise
 from ringfence.sandbox.worktree.change import Change
+from ringfence.sandbox.worktree.git_view import hide
 from ringfence.sandbox.worktree.guard import git_internal
 from ringfence.sandbox.worktree.repository import Repository
 from ringfence.sandbox.worktree.walk import Walk
@@ -20,7 +20,6 @@ _SHARED = (
     "refs", "objects", "packed-refs", "info", "hooks", "config", "modules", "worktrees", "branches", "description",
     "shallow", "gc.log", "gc.pid", "ringfence.bundle", "common",
 )  # fmt: skip
-_MAX_CONFIG = 1024 * 1024
 _OWN_REFS = ("refs/bisect", "refs/worktree", "refs/rewritten")
 
 
@@ -71,22 +70,7 @@ def beside_layer(folder: str, repository: Repository) -> Layer:
     info = os.stat(repository.common)
     masked: list[str] = []
     replaced: list[tuple[str, bytes]] = []
-    configs = ["config", "config.worktree"]
-    if os.path.isdir(f"{repository.common}/worktrees"):
-        configs += [f"worktrees/{name}/config.worktree" for name in os.listdir(f"{repository.common}/worktrees")]
-    for name in configs:
-        try:
-            with open(f"{repository.common}/{name}", "rb") as stream:
-                text = stream.read(_MAX_CONFIG + 1)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            masked.append(name)
-            continue
-        if len(text) > _MAX_CONFIG:
-            masked.append(name)
-        else:
-            replaced.append((name, sanitise(text.decode("utf-8", "replace")).encode()))
+    hide(repository.common, "", masked, replaced)
     return Layer(
         lower=repository.common,
         upper=f"{folder}/git-upper",
