@@ -49,6 +49,27 @@ how = (ctypes.c_uint64 * 3)(os.O_RDONLY, 0, 0); libc.syscall(437, -100, b"/usr/b
     ], 1)  # fmt: skip
 
 
+def test_an_access_list_for_somebody_else_is_seen_and_one_s_own_is_ordinary(bench):
+    ran = python(bench, """
+import struct
+libc = ctypes.CDLL(None, use_errno=True)
+def text(tag, who):
+    entries = ((1, 7, -1), (tag, 7, who), (4, 5, -1), (16, 7, -1), (32, 5, -1))
+    return struct.pack("<i", 2) + b"".join(struct.pack("<HHi", *one) for one in sorted(entries))
+def attempt(place, value):
+    try: os.setxattr(place, "system.posix_acl_access", value)
+    except OSError as fault: print(place, fault.strerror)
+open("mine", "w").close(); open("theirs", "w").close(); os.mkdir("sub"); here = os.open("sub", os.O_RDONLY)
+attempt("mine", text(2, os.getuid())); attempt("theirs", text(2, 65534)); attempt(here, text(8, 65534))
+value = ctypes.create_string_buffer(text(2, 65534)); told = struct.pack("=QII", ctypes.addressof(value), 44, 0)
+libc.syscall(463, -100, b"mine", 0, b"system.posix_acl_access", told, 16)
+attempt("mine", b"short")
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    project, words = bench.layer.target, "let others in by setxattr system.posix_acl_access on"
+    assert attempts(ran) == {f"{words} {project}/{name}": 1 for name in ("theirs", "sub", "mine")}
+
+
 def test_changes_of_what_is_open_of_times_and_of_attributes_are_seen(bench):
     ran = python(bench, """
 import fcntl

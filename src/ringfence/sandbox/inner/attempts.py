@@ -6,6 +6,7 @@ is opened but places (``O_PATH``), from the box's own root and never through a l
 
 import os
 import stat
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,14 +14,17 @@ from typing import Any
 from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.callers import WORKING_FOLDER, Callers
 from ringfence.sandbox.inner.changes import (
+    ACCESS_LISTS,
     DEVICE,
     INNER_ATTRIBUTES,
+    LETTING_IN,
     OWN_DESCRIPTOR,
     WRITE_INTENT,
     Change,
     Places,
     follows,
     joined,
+    names_others,
     normal,
     real,
     shown,
@@ -42,6 +46,9 @@ REFUSED, HIDDEN = "refused-write", "hidden-write"
 DELETED = b" (deleted)"
 KIND_BITS, DEVICE_BITS = 0o170000, frozenset({stat.S_IFCHR, stat.S_IFBLK})
 KINDS = frozenset({REFUSED, HIDDEN})
+VALUE_AT = struct.Struct("=QI4x")
+"""What setxattrat is told of a value: its address and size."""
+LONGEST_VALUE = 4096
 
 Taken = tuple[Change, int, list[tuple[bytes, bytes]], bool, bytes]
 
@@ -52,6 +59,7 @@ class Attempts:
     def __init__(self, order: dict[str, Any], root: int, callers: Callers) -> None:
         self.places, self.root, self.callers = Places(order, DEVICES), root, callers
         self.ordinary = Ordinary(self.places, root, callers)
+        self.own: tuple[int, int] = order["user"]
 
     def take(self, change: Change, number: int, pid: int, registers: Sequence[int]) -> Taken | None:
         """What the caller asks for, read from it; None for a call that cannot be an attempt."""
@@ -62,6 +70,9 @@ class Attempts:
         attribute = b""
         if change.attribute >= 0:
             attribute = self.callers.text(pid, registers[change.attribute]) or b""
+        if attribute.startswith(ACCESS_LISTS) and change.words == "setxattr":
+            others = names_others(self._value(change, pid, registers), self.own)
+            change = replace(change, words=LETTING_IN) if others else change
         last = follows(change, registers, NO_FOLLOW)
         if number == OPENAT2:
             flags = self.callers.word(pid, registers[2])
@@ -83,6 +94,13 @@ class Attempts:
             plain = plain and base != b"" and b"/" not in path and self.places.plain(normal(whole), change.words)
             paths.append((path, whole))
         return None if plain else (change, pid, paths, last, attribute)
+
+    def _value(self, change: Change, pid: int, registers: Sequence[int]) -> bytes:
+        """That an attribute is to get."""
+        place, size = registers[change.attribute + 1], registers[change.attribute + 2]
+        if change.flags >= 0:
+            place, size = VALUE_AT.unpack(self.callers.some(pid, place, VALUE_AT.size).ljust(VALUE_AT.size, b"\0"))
+        return self.callers.some(pid, place, min(size, LONGEST_VALUE))
 
     def _open(self, change: Change, pid: int, descriptor: int, attribute: bytes) -> Taken | None:
         """A change of what is open already."""
@@ -118,7 +136,7 @@ class Attempts:
             one, place = self._place(change, pid, whole, last) if whole else ("", b"")
             kind = one if one == REFUSED or not kind else kind
             led.append(place)
-        if attribute.startswith(INNER_ATTRIBUTES) or change.words == DEVICE:
+        if attribute.startswith(INNER_ATTRIBUTES) or change.words in {DEVICE, LETTING_IN}:
             kind = REFUSED
         if not kind:
             return None

@@ -6,6 +6,7 @@ rules (mounts, Landlock, owners) are the wall. Every answer to such a call is "g
 
 import posixpath
 import re
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,9 @@ OWN_SETTINGS = re.compile(
 """What a process may set about itself, and ordinary runtimes do (the name of a thread, its place when memory runs out).
 
 Process 1 is the fence's own, and nothing of it may be set."""
-ATTRIBUTES = frozenset({"chmod", "chown", "set times of", "set attributes of", "setxattr", "removexattr"})
+ATTRIBUTES = frozenset(
+    {"chmod", "chown", "set times of", "set attributes of", "setxattr", "removexattr", "let others in by setxattr"}
+)
 OWN_DESCRIPTOR = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)")
 CACHES = b"/__pycache__"
 
@@ -105,6 +108,23 @@ SETTING = Change(words="set attributes of", paths=(), descriptor=0)
 """By ioctl."""
 DEVICE = "make device"
 """In words, what a mknod asks for whose mode says so; no place of a box may hold one."""
+
+
+LETTING_IN = "let others in by setxattr"
+"""In words, an access list that names others than the box's own user and group, whom nobody in it may name."""
+ACCESS_LISTS = b"system.posix_acl_"
+ACCESS_ENTRY = struct.Struct("<HHI")
+NAMED_USER, NAMED_GROUP = 2, 8
+
+
+def names_others(text: bytes, own: tuple[int, int]) -> bool:
+    """Whether the text of an access list names a user or group that is not this one."""
+    entries = text[4 : 4 + (len(text) - 4) // ACCESS_ENTRY.size * ACCESS_ENTRY.size]
+    return any(
+        (tag, who) not in {(NAMED_USER, own[0]), (NAMED_GROUP, own[1])}
+        for tag, _rights, who in ACCESS_ENTRY.iter_unpack(entries)
+        if tag in {NAMED_USER, NAMED_GROUP}
+    )
 
 
 def follows(change: Change, registers: Sequence[int], nofollow: int) -> bool:

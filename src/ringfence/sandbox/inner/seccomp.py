@@ -344,10 +344,7 @@ def _judge_sockets(program: Program) -> None:
     program.load(ARGUMENTS + 16)
     for protocol in PROTOCOLS:
         program.test(EQUAL, protocol, yes="permit")
-    program.test(EQUAL, MPTCP, yes="no-protocol", no="refuse")
-    # Runtimes try multipath TCP first and fall back on this errno: ordinary, so not worth a record.
-    program.label("no-protocol")
-    program.answer(ERRNO | errno.EPROTONOSUPPORT)
+    program.goto("refuse")
     program.label("judge-setsockopt")
     program.load(ARGUMENTS + 8)
     for level in REFUSED_OPTIONS:

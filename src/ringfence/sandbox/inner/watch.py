@@ -31,6 +31,7 @@ from ringfence.sandbox.inner.seccomp import (
     FILE_CHANGES,
     HUGE_PAGES,
     JUDGED,
+    MPTCP,
     NETWORK_CHANGES,
     NEW_NAMESPACES,
     NEW_TIME,
@@ -228,7 +229,7 @@ class Calls:
         if name == "setrlimit" or (name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1 and not arguments[3]):
             self._answer(identity, 0, 0)  # no core is written, whatever the limit
             return
-        self._answer(identity, -ERRORS.get(name, errno.EPERM), 0)
+        self._answer(identity, -_refusal(name, arguments), 0)
         self.record.add("refused-syscall", describe(name, arguments))
 
     def _change(self, identity: int, pid: int, change: Change, number: int, arguments: tuple[int, ...]) -> None:
@@ -359,6 +360,12 @@ def _text(word: bytes) -> str:
 
 def _join(words: list[str]) -> str:
     return " ".join(word if word and word.isprintable() and " " not in word else ascii(word) for word in words)
+
+
+def _refusal(name: str, arguments: tuple[int, ...]) -> int:
+    """The errno of a refused call. Runtimes try multipath TCP first, and by this one fall back to TCP."""
+    many_paths = name in SOCKETS and arguments[0] & 0xFFFFFFFF in INTERNET and arguments[2] & 0xFFFFFFFF == MPTCP
+    return errno.EPROTONOSUPPORT if many_paths else ERRORS.get(name, errno.EPERM)
 
 
 def describe(name: str, arguments: tuple[int, ...]) -> str:
