@@ -189,6 +189,23 @@ def _special(_: Scene, arguments: list[str]) -> bool:
     return not plain or bool(mode & (stat.S_ISUID | stat.S_ISGID))
 
 
+def _listed(_: Scene, arguments: list[str]) -> bool:
+    """On the host one of the paths has an access list of its own."""
+    return any(name.startswith("system.posix_acl") for path in arguments for name in _attributes(path))
+
+
+def _entitled(_: Scene, arguments: list[str]) -> bool:
+    """On the host the file gives who starts it rights."""
+    return "security.capability" in _attributes(arguments[0])
+
+
+def _attributes(path: str) -> list[str]:
+    try:
+        return os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        return []
+
+
 def _leads_out(scene: Scene, _: list[str]) -> bool:
     """A link in the worktree on the host leads out of it."""
     root = os.path.realpath(scene.world.worktree)
@@ -265,6 +282,8 @@ JUDGES: dict[str, Callable[[Scene, list[str]], bool]] = {
     "mounted": _mounted,
     "holds": _holds,
     "special": _special,
+    "listed": _listed,
+    "entitled": _entitled,
     "leads-out": _leads_out,
     "history": _history,
     "logged": _logged,

@@ -165,6 +165,25 @@ def _worktree_secrets(world: World) -> None:
         file.write(f'[remote "origin"]\n\turl = https://me:{new_secret(world, "git-url")}@git.example.org/p.git\n')
         file.write('[alias]\n\tstate = "!sh tools/state.sh"\n')
         file.write(f'[http "https://git.example.org/"]\n\textraHeader = X-Token: {new_secret(world, "git-header")}\n')
+    _beside_the_configuration(world)
+
+
+def _beside_the_configuration(world: World) -> None:
+    """What git, and people, keep in its folder and outside of its configuration: where they pulled from, saved log-ins."""
+    folder = f"{world.worktree}/.git"
+
+    def address(name: str) -> str:
+        return f"https://me:{new_secret(world, name)}@git.example.org/p.git"
+
+    with open(f"{folder}/logs/HEAD", encoding="utf-8") as file:
+        last = file.read().splitlines()[-1].split()[1]
+    with open(f"{folder}/logs/HEAD", "a", encoding="utf-8") as file:
+        file.write(f"{last} {last} P <p@example.org> 1700000000 +0000\tpull {address('git-log')} main: Fast-forward\n")
+    _put(f"{folder}/credentials", f"{address('git-saved')}\n", 0o600)
+    _put(f"{folder}/remotes/backup", f"URL: {address('git-old-remote')}\n", 0o644)
+    _put(f"{folder}/config.bak", f'[remote "origin"]\n\turl = {address("git-backup")}\n', 0o644)
+    _put(f"{folder}/modules/lib/HEAD", "ref: refs/heads/main\n", 0o644)
+    _put(f"{folder}/modules/lib/config", f'[remote "origin"]\n\turl = {address("git-module")}\n', 0o644)
 
 
 def _neighbours(world: World) -> None:

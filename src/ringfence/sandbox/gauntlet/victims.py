@@ -20,6 +20,7 @@ SYS_ADD_KEY, SYS_KEYCTL = KEY_CALLS.get(os.uname().machine, (-1, -1))
 KEY_SPEC_SESSION_KEYRING = -3
 KEYCTL_JOIN_SESSION_KEYRING, KEYCTL_SETPERM, KEYCTL_UNLINK = 1, 5, 9
 IPC_PRIVATE, IPC_RMID = 0, 0
+SHARED = ("/dev/shm", "/tmp", "/var/tmp", "/run/lock", "/var/lock")  # noqa: S108  # names of files there are of one world
 UNIX = {"docker": "run/docker.sock", "ssh-agent": "run/agent.sock", "bus": "run/bus.sock", "display": "run/wayland-0"}
 
 
@@ -73,9 +74,10 @@ class Victims:
         if self.key > 0:
             _libc().syscall(SYS_KEYCTL, KEYCTL_UNLINK, self.key, KEY_SPEC_SESSION_KEYRING)
         self.servers.close(*self.names)
-        for path in (f"/dev/shm/{self.world.nonce}", f"/tmp/{self.world.nonce}"):  # noqa: S108  # named for this world
+        _realtime().mq_unlink(_queue_name(self.world))
+        for folder in SHARED:
             with contextlib.suppress(OSError):
-                os.unlink(path)
+                os.unlink(f"{folder}/{self.world.nonce}")
 
 
 def raise_victims(world: World, servers: Servers) -> Victims:
@@ -86,6 +88,7 @@ def raise_victims(world: World, servers: Servers) -> Victims:
     tty.setraw(slave)
     shm = _shared_memory(world)
     key = _session_key(world)
+    _message_queue(world)
     with open(f"/dev/shm/{world.nonce}", "w", encoding="ascii") as file:  # noqa: S108  # shared on purpose: the victim
         file.write(new_secret(world, "posix-shm"))
     line = process.stdout.readline().split() if process.stdout else []
@@ -96,6 +99,8 @@ def raise_victims(world: World, servers: Servers) -> Victims:
         "shm": str(shm),
         "shm_file": f"/dev/shm/{world.nonce}",  # noqa: S108  # the same
         "tmp_file": f"/tmp/{world.nonce}",  # noqa: S108  # only its absence or presence is looked at
+        "shared_file": f"/var/tmp/{world.nonce}",  # noqa: S108  # the same
+        "queue": _queue_name(world).decode(),
         "terminal": os.ttyname(slave),
         **{name.replace("-", "_") + "_port": str(port) for name, port in servers.ports.items()},
     }
@@ -158,8 +163,9 @@ def _sockets(world: World, servers: Servers) -> list[str]:
     servers.open_unix("worktree", f"{world.worktree}/dev.sock")
     servers.open_unix("abstract", f"\0{world.nonce}")
     servers.open_unix_datagram("log", f"{world.base}/run/log.sock")
+    servers.open_unix_datagram("abstract-log", f"\0{world.nonce}-log")
     world.values["log_socket"] = f"{world.base}/run/log.sock"
-    return [*UNIX, "worktree", "abstract", "log"]
+    return [*UNIX, "worktree", "abstract", "log", "abstract-log"]
 
 
 def _shared_memory(world: World) -> int:
@@ -173,6 +179,21 @@ def _shared_memory(world: World) -> int:
     ctypes.memmove(address, secret, len(secret))
     libc.shmdt(address)
     return number
+
+
+def _message_queue(world: World) -> None:
+    library, secret = _realtime(), new_secret(world, "queue").encode()
+    queue = library.mq_open(_queue_name(world), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600, None)
+    library.mq_send(queue, secret, len(secret), 0)
+    library.mq_close(queue)
+
+
+def _queue_name(world: World) -> bytes:
+    return f"/{world.nonce}".encode()
+
+
+def _realtime() -> ctypes.CDLL:
+    return ctypes.CDLL("librt.so.1", use_errno=True)
 
 
 def _session_key(world: World) -> int:
