@@ -12,25 +12,32 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ringfence.model.box import BoxPlan, Execution, Layer, Limits
+from ringfence.model.box import BoxPlan, Control, ControlState, Execution, Layer, Limits
 from ringfence.model.call import ToolCall
 from ringfence.model.decision import Decision, Place, Reason
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import CallId, Micros, Millis, MissionId, RuleId, Sha256
 from ringfence.model.tier import Scope, Tier
+from ringfence.sandbox.controls import HIDDEN_LOG
 from ringfence.sandbox.host import gather_host_facts
+from ringfence.sandbox.inner import landlock
 from ringfence.sandbox.launcher import Box, Launcher
 from ringfence.sandbox.plan import plan_box
+from ringfence.sandbox.teardown import PARTS
 from ringfence.sandbox.worktree.tree import Worktree
 
 PROBE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "smoke_probe.py")
 SEPARATE = ("user", "mnt", "pid", "net", "ipc", "uts")
 RUNTIME = Millis(20_000)
 GONE_SECONDS = 5.0
+RECORDED = {
+    "exec": "", "refused-syscall": "", "refused-write": "", "decoy": "", "floor": "egress-log", "hidden-path": HIDDEN_LOG,
+}  # fmt: skip
+"""What the record must show of what is tried, and the control without which it cannot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,17 @@ class SmokeReport:
     duration: Micros
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What the kernel says of the living box, seen from outside."""
+
+    wrong: tuple[str, ...]
+    processes: frozenset[tuple[int, str]]
+    """Of the box: number and time of start."""
+    groups: str
+    """Control groups of the probe."""
+
+
 @dataclass(slots=True)
 class Ground:
     """What is planted on the host for one test, and what was seen there."""
@@ -63,6 +81,11 @@ class Ground:
     sockets: list[str] = field(default_factory=list)
     servers: list[socket.socket] = field(default_factory=list)
     config: bytes = b""
+
+    @property
+    def victim(self) -> str:
+        """A file that must not come into being, in a folder that every user may write to."""
+        return f"{self.folder}/open/victim"
 
     def visited(self) -> list[str]:
         """Planted servers that somebody connected to."""
@@ -94,7 +117,7 @@ def run_smoke(launcher: Launcher, *, state: str) -> SmokeReport:
     with _ground(state) as ground:
         try:
             probes = _probe(launcher, ground, begun)
-        except (RingfenceError, OSError, ValueError) as fault:
+        except (RingfenceError, OSError, ValueError, LookupError) as fault:
             what = fault.what if isinstance(fault, RingfenceError) else str(fault)
             probes = [_result("box-built", [what], begun)]
     if os.path.exists(ground.folder):
@@ -111,34 +134,30 @@ def _probe(launcher: Launcher, ground: Ground, begun: float) -> list[Probe]:
     mission = MissionId("smoke")
     layer = worktree.layer(mission)
     plan = _plan(launcher, ground, layer)
-    box, said, level = _run(launcher, plan, ground)
-    execution = box.wait(RUNTIME / 1000)
-    outside, left = ground.visited(), _remaining(box)
-    seen = {o.kind for o in execution.observations}
+    box, said, look = _run(launcher, plan, ground)
+    execution = box.wait(RUNTIME / 1000 + GONE_SECONDS)  # its own limit comes first
+    outside = ground.visited()
     probes = [
         ("no-secrets-reachable", said["secrets"] + [f"descriptor {n}" for n in said["descriptors"]]),
         ("no-escalation", said["escalation"]),
         ("metadata-refused", said["metadata"]),
-        (
-            "tries-recorded",
-            [f"no {kind} recorded" for kind in ("exec", "refused-syscall", "decoy") if kind not in seen],
-        ),
+        ("tries-recorded", _unrecorded(execution)),
         ("host-sockets-absent", said["sockets"]),
         ("host-network-absent", said["loopback"] + outside),
         ("shadow-unreadable", said["shadow"]),
         ("no-nested-namespaces", said["nesting"]),
         ("no-writes-outside", _written(ground)),
         ("host-processes-hidden", said["processes"]),
-        ("level-as-promised", level),
+        ("level-as-promised", [*look.wrong, *_lowered(execution, look, said["devices"])]),
         ("git-rename-caught", _after_gate(worktree, layer, ground)),
-        ("nothing-outlives", left),
+        ("nothing-outlives", _remaining(look)),
         ("teardown-rehearsed", _teardown(worktree, layer, execution)),
     ]
     return [_result(name, found, begun) for name, found in probes]
 
 
-def _run(launcher: Launcher, plan: BoxPlan, ground: Ground) -> tuple[Box, dict[str, Any], list[str]]:
-    """Start the probe, read its answer, look at the living box from outside, and let it end."""
+def _run(launcher: Launcher, plan: BoxPlan, ground: Ground) -> tuple[Box, dict[str, Any], Look]:
+    """Start the probe, read its answer, look at the living box from outside, and let it end; at a fault it is ended."""
     (stdin, let_go), (answer, stdout) = os.pipe(), os.pipe()
     try:
         with open(f"{ground.folder}/errors", "wb") as errors:
@@ -153,17 +172,22 @@ def _run(launcher: Launcher, plan: BoxPlan, ground: Ground) -> tuple[Box, dict[s
     try:
         with os.fdopen(answer, "rb") as reader:
             said = json.loads(reader.readline() or b"{}")
-            level = _level(box)
-            os.close(let_go)
-            let_go = -1
-            reader.read()
-        if not said:
-            with open(f"{ground.folder}/errors", encoding="utf-8", errors="replace") as errors_again:
-                raise ValueError(f"the probe said nothing: {errors_again.read()[-300:]!a}")
+            if not said:
+                raise ValueError(f"the probe said nothing: {_errors(ground)!a}")
+            look = _look(box)
+    except BaseException:
+        box.kill("the smoke test failed")
+        with suppress(RingfenceError, TimeoutError):
+            box.wait(GONE_SECONDS)
+        raise
     finally:
-        if let_go >= 0:
-            os.close(let_go)
-    return box, said, level
+        os.close(let_go)
+    return box, said, look
+
+
+def _errors(ground: Ground) -> str:
+    with open(f"{ground.folder}/errors", encoding="utf-8", errors="replace") as file:
+        return file.read()[-300:]
 
 
 def _plan(launcher: Launcher, ground: Ground, layer: Layer) -> BoxPlan:
@@ -175,7 +199,7 @@ def _plan(launcher: Launcher, ground: Ground, layer: Layer) -> BoxPlan:
         "tree": ground.tree,
         "port": ground.port,
         "sockets": ground.sockets,
-        "victim": f"{ground.folder}/victim",
+        "victim": ground.victim,
         "pids": [os.getpid(), launcher.pid],
     }
     with open(PROBE, encoding="utf-8") as file:
@@ -210,6 +234,8 @@ def _ground(state: str) -> Iterator[Ground]:
 
 def _plant(ground: Ground) -> None:
     os.chmod(ground.folder, 0o755)  # noqa: S103  closed by the state directory above it; in a box the view must do it
+    os.mkdir(f"{ground.folder}/open")
+    os.chmod(f"{ground.folder}/open", 0o777)  # noqa: S103  the same
     os.makedirs(f"{ground.tree}/.git/hooks")
     os.makedirs(f"{ground.tree}/.git/refs/heads")
     os.makedirs(f"{ground.tree}/.git/objects")
@@ -223,6 +249,7 @@ def _plant(ground: Ground) -> None:
     for path, content in contents.items():
         with open(path, "wb") as file:
             file.write(content)
+        os.chmod(path, 0o644)  # whatever the umask: no owner's right may stand in for the view
     tcp = socket.create_server(("127.0.0.1", 0))
     ground.port = tcp.getsockname()[1]
     ground.servers.append(tcp)
@@ -238,11 +265,11 @@ def _plant(ground: Ground) -> None:
         server.setblocking(False)
 
 
-def _level(box: Box) -> list[str]:
+def _look(box: Box) -> Look:
     """What the kernel says of the running probe: namespaces of its own, a filter, no capability."""
     pids = box.pids()
-    if len(pids) < 2:
-        return ["the probe could not be looked at"]
+    if len(pids) < 3:
+        raise ValueError("the probe, or what it left behind, could not be looked at")
     pid, wrong = pids[1], []
     wrong += [
         f"shares the host's {name} namespace"
@@ -250,16 +277,54 @@ def _level(box: Box) -> list[str]:
         if os.readlink(f"/proc/{pid}/ns/{name}") == os.readlink(f"/proc/self/ns/{name}")
     ]
     wanted = {"Seccomp": "2", "NoNewPrivs": "1", "CapEff": "0" * 16, "CapBnd": "0" * 16}
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        values = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    values = dict(line.split(":\t", 1) for line in _text(f"/proc/{pid}/status").splitlines() if ":\t" in line)
     wrong += [
         f"{name} is {values.get(name)}" for name, value in wanted.items() if values.get(name, "").strip() != value
     ]
-    return wrong + (["runs as root"] if values.get("Uid", "0").split()[0] == "0" else [])
+    wrong += ["runs as root"] if values.get("Uid", "0").split()[0] == "0" else []
+    seen = frozenset((one, _born(one)) for one in pids)
+    return Look(wrong=tuple(wrong), processes=seen, groups=_text(f"/proc/{pid}/cgroup"))
+
+
+def _born(pid: int) -> str:
+    """When the process was started, by which it is told from a later one of its number; empty for one that has ended."""
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 and fields[0] not in {"Z", "X"} else ""
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _unrecorded(execution: Execution) -> list[str]:
+    """Kinds of tries that the record does not show, where this host can."""
+    seen = {observation.kind for observation in execution.observations}
+    in_force = {control.name for control in execution.controls if control.state is ControlState.ENFORCED}
+    return [
+        f"no {kind} recorded"
+        for kind, control in RECORDED.items()
+        if kind not in seen and (not control or control in in_force)
+    ]
+
+
+def _lowered(execution: Execution, look: Look, devices: list[str]) -> list[str]:
+    """Controls that the box is said to have, or that this kernel has, and that were not in force in it."""
+
+    def in_force(control: Control) -> bool:
+        return control.state is ControlState.ENFORCED
+
+    said = {control.name for control in execution.controls if in_force(control)}
+    found = ["is in no control group of its own"] if "limits" in said and "ringfence." not in look.groups else []
+    usable = landlock.abi() >= landlock.USABLE_ABI
+    return found + ([f"Landlock let it make {device}" for device in devices] if usable else [])
 
 
 def _written(ground: Ground) -> list[str]:
-    places = (f"{ground.folder}/victim", "/etc/smoke", "/usr/smoke", "/smoke")
+    places = (ground.victim, "/etc/smoke", "/usr/smoke", "/smoke")
     return [f"{place} exists" for place in places if os.path.lexists(place)]
 
 
@@ -274,21 +339,24 @@ def _after_gate(worktree: Worktree, layer: Layer, ground: Ground) -> list[str]:
     return found + [f"hook {name} was planted" for name in os.listdir(f"{ground.tree}/.git/hooks")]
 
 
-def _remaining(box: Box) -> list[str]:
-    """Processes of the box that are still there; its init being gone, the kernel has ended every one of them."""
+def _remaining(look: Look) -> list[str]:
+    """Processes of the box that are still there, the daemon that it left behind among them."""
     deadline = time.monotonic() + GONE_SECONDS
-    while os.path.exists(f"/proc/{box.pid}") and time.monotonic() < deadline:
+    while (
+        left := [pid for pid, born in look.processes if born and _born(pid) == born]
+    ) and time.monotonic() < deadline:
         time.sleep(0.005)
-    return [f"process {box.pid}"] if os.path.exists(f"/proc/{box.pid}") else []
+    return [f"process {pid}" for pid in left]
 
 
 def _teardown(worktree: Worktree, layer: Layer, execution: Execution) -> list[str]:
     """Take the layer away as at a mission's end; the rest of the ground goes with the test's folder."""
     worktree.discard(layer)
     worktree.end(layer)
+    folder = os.path.dirname(layer.upper)
     problems = [] if not execution.ended_by else [f"the probe was ended: {execution.ended_by}"]
-    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
-        return problems + [line.split()[1] for line in file if os.path.dirname(layer.upper) in line]
+    problems += [f"{part} of the layer is still there" for part in PARTS if os.path.lexists(f"{folder}/{part}")]
+    return problems + [line.split()[1] for line in _text("/proc/self/mounts").splitlines() if folder in line]
 
 
 def _remove(folder: str) -> None:

@@ -9,11 +9,13 @@ import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
+import time
 
 CLONE_NEWUSER = 0x10000000
-SECONDS = 1.0
+SECONDS, SECONDS_BEHIND = 1.0, 30.0
 
 
 def secrets(planted: dict[str, str]) -> list[str]:
@@ -100,12 +102,25 @@ def rename_attack(tree: str) -> None:
             file.write("#!/bin/sh\ntouch /tmp/owned\n")
 
 
+def devices(places: list[str]) -> list[str]:
+    """Device nodes that could be made. What marks a hole in an overlay needs no right: only Landlock refuses it."""
+    made = []
+    for place in places:
+        try:
+            os.mknod(place, stat.S_IFCHR | 0o600, os.makedev(0, 0))
+            made.append(place)
+        except OSError:
+            continue
+    return made
+
+
 def stay_behind() -> None:
-    """A daemon in a session of its own that would outlive us."""
+    """A daemon in a session of its own, with no pipe of ours, that would outlive us."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            os.execv("/bin/sleep", ["sleep", "30"])
+            os.closerange(0, 3)
+            time.sleep(SECONDS_BEHIND)
         os._exit(0)
     os.wait()
 
@@ -121,6 +136,7 @@ def main() -> None:
         "sockets": sockets(planted["sockets"]),
         "shadow": ["/etc/shadow"] if _read("/etc/shadow") else [],
         "nesting": nesting(),
+        "devices": devices(["/tmp/smoke-device"]),  # noqa: S108  the box's own
         "processes": [str(pid) for pid in planted["pids"] if pid in _pids()],
         "descriptors": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 3],
     }
