@@ -53,6 +53,7 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
         "kernel": platform.release(),
         "level": report.level.name.lower(),
         "controls": [{"name": c.name, "state": c.state.value, "detail": c.detail} for c in report.controls],
+        "causes": list(report.causes),
         "remedies": list(report.remedies),
         "programs": {name: shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin") for name in HELPERS},
         "state": paths.state,
@@ -89,7 +90,7 @@ def _print(data: dict[str, object]) -> None:
     assert isinstance(programs, dict)
     for name, place in programs.items():
         print(f"  {name:22} {place or 'missing':24} {HELPERS[name]}")
-    for title in ("ledger", "remedies", "problems"):
+    for title in ("ledger", "causes", "remedies", "problems"):
         lines = data[title]
         assert isinstance(lines, list)
         if lines:

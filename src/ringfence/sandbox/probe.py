@@ -1,5 +1,6 @@
 """What this host can enforce, control by control, tried and not guessed; why not where it cannot, and what to do."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from ringfence.model.box import Control, ControlState, Level
 from ringfence.sandbox.controls import HIDDEN_LOG
+from ringfence.sandbox.inner.trial import lacking
 
 ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inner", "entry.py")
 PROBE_SECONDS = 60
@@ -17,10 +19,14 @@ NEEDED = {
     "user": "user namespace", "mnt": "mount namespace", "pid": "pid namespace", "net": "network namespace",
     "ipc": "ipc namespace", "uts": "uts namespace", "cgroup": "cgroup namespace", "mounts": "mount calls",
     "overlay": "overlay worktree", "proc": "own /proc", "idmap": "id-mapped mounts", "seccomp": "seccomp notification",
+    "rights": "rights to build boxes",
 }  # fmt: skip
 OLDEST, MAPPED_LAYERS = (5, 12), (5, 19)
 GOOD_PLACES = "ext4, xfs or btrfs (from Linux 6.6 also tmpfs)"
 BUBBLEWRAP = "/usr/bin/bwrap"
+UNCONFINED = (
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
+)
 AS_MAKER = ("--dev-bind", "/", "/", "--unshare-user", "--cap-add", "ALL", "--die-with-parent", "--")
 """bubblewrap only makes the namespace our launcher may not make; everything else is built by ourselves inside."""
 APPARMOR_PROFILE = """abi <abi/4.0>,
@@ -84,9 +90,8 @@ def _try(state_dir: str, prefix: list[str]) -> dict[str, int]:
 
 def _free(folder: str) -> None:
     """Overlayfs leaves a folder without any rights in its work folder."""
-    inner = os.path.join(folder, "work", "work")
-    if os.path.isdir(inner):
-        os.chmod(inner, 0o700)
+    with contextlib.suppress(OSError):
+        os.chmod(os.path.join(folder, "work", "work"), 0o700)
     shutil.rmtree(os.path.join(folder, "work"), ignore_errors=True)
 
 
@@ -161,6 +166,8 @@ class Settings:
     no_namespaces_left: bool = False
     container: str = ""
     root: bool = False
+    lacks: tuple[str, ...] = ()
+    """Capabilities that root's boxes need and this root has not; those of an ordinary user need none."""
     python: str = ""
 
 
@@ -173,6 +180,7 @@ def _host_settings() -> Settings:
         no_namespaces_left=_setting("user/max_user_namespaces") == "0",
         container=_container(),
         root=os.geteuid() == 0,
+        lacks=lacking() if os.geteuid() == 0 else (),
         python=os.path.realpath(sys.executable),
     )
 
@@ -206,6 +214,13 @@ def explain_missing(results: dict[str, int], host: Settings) -> tuple[tuple[str,
             f"kernel {host.release[0]}.{host.release[1]} is older than {OLDEST[0]}.{OLDEST[1]}",
             "boot a kernel of at least 5.15; 6.1 or later is better",
         )
+    if "rights" in missing and host.lacks:
+        add(
+            f"this root lacks {', '.join(f'CAP_{name}' for name in host.lacks)}, as in most containers",
+            "start it as an ordinary user, whose boxes need no capability, or give root those (docker, podman: "
+            f"{' '.join(f'--cap-add {name}' for name in host.lacks)}); a container also needs {UNCONFINED}",
+        )
+        return tuple(causes), tuple(remedies)  # what else is refused is refused for this
     if "user" in missing and host.apparmor_userns:
         profile = APPARMOR_PROFILE.format(python=host.python)
         add(
@@ -216,11 +231,11 @@ def explain_missing(results: dict[str, int], host: Settings) -> tuple[tuple[str,
         add("kernel.unprivileged_userns_clone is 0", "as root: sysctl -w kernel.unprivileged_userns_clone=1")
     if "user" in missing and host.no_namespaces_left:
         add("user.max_user_namespaces is 0", "as root: sysctl -w user.max_user_namespaces=10000")
+    names = ", ".join(NEEDED[name] for name in missing)
     if missing and host.container and not causes:
         add(
-            f"this is a {host.container} container that may not make namespaces",
-            "run the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-            "--security-opt systempaths=unconfined, or run ringfence on the host",
+            f"this is a {host.container} container, in which the kernel refuses: {names}",
+            f"run the container with {UNCONFINED}, or run ringfence on the host",
         )
     if missing == ["proc"]:
         add(
@@ -243,7 +258,6 @@ def explain_missing(results: dict[str, int], host: Settings) -> tuple[tuple[str,
             f"run as an ordinary user, or put state directory and worktree on {GOOD_PLACES}",
         )
     if missing and not causes:
-        names = ", ".join(NEEDED[name] for name in missing)
         add(
             f"the kernel refuses: {names}",
             "run on a host where an ordinary user may make namespaces: `unshare -Urnpmf true` must work",

@@ -10,6 +10,7 @@ import pytest
 from ringfence.model.box import ControlState, Level
 from ringfence.sandbox.host import find_toolchains, gather_host_facts, toolchain_root
 from ringfence.sandbox.inner import groups, idmap, landlock, trial
+from ringfence.sandbox.inner.trial import ROOT_NEEDS
 from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import BUBBLEWRAP, NEEDED, Settings, explain_missing, probe_host
 
@@ -72,6 +73,13 @@ def test_where_no_namespace_is_left_the_cause_is_named(tmp_path):
             "docker container",
             "--security-opt seccomp",
         ),
+        ({"seccomp": errno.ENOSYS}, {"container": "podman"}, "refuses: seccomp notification", "on the host"),
+        (
+            {"mnt": errno.EPERM, "mounts": errno.EPERM, "rights": errno.EPERM},
+            {"container": "docker", "root": True, "lacks": ("NET_ADMIN", "SYS_ADMIN")},
+            "lacks CAP_NET_ADMIN, CAP_SYS_ADMIN",
+            "--cap-add NET_ADMIN --cap-add SYS_ADMIN",
+        ),
         ({"proc": errno.EPERM}, {}, "/proc", "systempaths=unconfined"),
         ({"overlay": errno.EINVAL}, {}, "overlay", "ext4"),
         ({"overlay": errno.EOPNOTSUPP}, {}, "overlay", "from Linux 6.6 also tmpfs"),
@@ -92,6 +100,19 @@ def test_each_cause_has_its_remedy(missing, host, cause, remedy):
 
 def test_nothing_missing_needs_no_explanation():
     assert explain_missing(GOOD, HOST) == ((), ())
+
+
+DROPPED = "import sys; from ringfence.sandbox.probe import probe_host; found = probe_host(sys.argv[1]); print(found.level, *found.causes)"
+
+
+@pytest.mark.needs_root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to give up")
+@pytest.mark.parametrize("name", ROOT_NEEDS)
+def test_root_without_one_capability_that_boxes_need_is_told_so(name, tmp_path):
+    command = ["setpriv", f"--bounding-set=-{name.lower()}", sys.executable, "-c", DROPPED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "Level.NAMESPACES" not in done.stdout
+    assert f" this root lacks CAP_{name}, " in done.stdout, done.stderr
 
 
 def test_results_that_are_missing_count_as_not_working():

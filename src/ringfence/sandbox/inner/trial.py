@@ -10,6 +10,10 @@ import sys
 from collections.abc import Callable
 
 SECONDS = 10
+ROOT_NEEDS = {
+    "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8, "NET_ADMIN": 12,
+    "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SETFCAP": 31,
+}  # fmt: skip
 
 
 def _user_namespace(_folder: bytes) -> None:
@@ -30,11 +34,22 @@ def _enter(flags: int) -> None:
 
 def holds_capabilities() -> bool:
     """Whether CAP_SYS_ADMIN is in effect here (root, or inside a namespace made for us)."""
+    return "SYS_ADMIN" not in lacking()
+
+
+def lacking() -> tuple[str, ...]:
+    """Capabilities that building a box as root takes and that are not in effect here."""
+    effective = 0
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         for line in file:
             if line.startswith("CapEff:"):
-                return bool(int(line.split()[1], 16) >> 21 & 1)
-    return False
+                effective = int(line.split()[1], 16)
+    return tuple(name for name, number in ROOT_NEEDS.items() if not effective >> number & 1)
+
+
+def _rights(_folder: bytes) -> None:
+    if os.geteuid() == 0 and lacking():
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 def _namespace(name: str) -> Callable[[bytes], None]:
@@ -138,6 +153,7 @@ TRIALS: dict[str, Callable[[bytes], None]] = {
     "proc": _proc,
     "idmap": _identity_map,
     "seccomp": _filter,
+    "rights": _rights,
     "hidden": _hidden,
 }
 
