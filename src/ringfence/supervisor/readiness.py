@@ -55,7 +55,7 @@ class Readiness:
         if self._launcher is None:
             raise BoxError(
                 "below-minimum",
-                f"this host can enforce level {self._host.level.name.lower()}, and no box runs below namespaces",
+                f"this host can enforce {_level(self._host)}, and no box runs below namespaces",
                 remedy="; ".join(self._host.remedies) or "see `ringfence doctor`",
             )
         return self._launcher
@@ -66,8 +66,7 @@ class Readiness:
         if report.level < policy.minimum_level:
             raise BoxError(
                 "below-minimum",
-                f"this host can enforce level {report.level.name.lower()}, "
-                f"the policy wants {policy.minimum_level.name.lower()} at least",
+                f"this host can enforce {_level(report)}, the policy wants {policy.minimum_level.name.lower()} at least",
                 where=str(policy.root),
                 remedy="; ".join(report.remedies) or "see `ringfence doctor`",
             )
@@ -94,7 +93,8 @@ class Readiness:
         self._record(report, digest)
         if report.passed:
             return
-        failed = ", ".join(probe.name for probe in report.probes if not probe.passed)
+        self._passed.clear()  # the same hole is in the boxes of every other policy
+        failed = ", ".join(f"{probe.name} ({probe.detail})" for probe in report.probes if not probe.passed)
         raise BoxError(
             "smoke-failed",
             f"the smoke test failed, so nothing runs: {failed}",
@@ -105,6 +105,12 @@ class Readiness:
     def _record(self, report: SmokeReport, digest: Sha256) -> None:
         probes = {probe.name: "passed" if probe.passed else f"failed: {probe.detail}" for probe in report.probes}
         self._door.note(EntryKind.SMOKE, {"passed": report.passed, "policy": digest, "probes": dict(probes)})
+
+
+def _level(host: HostReport) -> str:
+    """The level, and why it is no higher."""
+    why = f" ({'; '.join(host.causes)})" if host.causes else ""
+    return f"level {host.level.name.lower()}{why}"
 
 
 def _boot_id() -> str:
