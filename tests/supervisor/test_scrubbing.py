@@ -27,3 +27,15 @@ def test_what_a_policys_pattern_finds_is_nowhere_in_the_ledger(cli):
     ]
     assert found == []
     assert SECRET not in cli("ledger", "show").stdout
+
+
+@pytest.mark.parametrize("words", [["gpg", "--passphrase"], ["zip", "-P"], ["sshpass", "-p"], ["frob", "--token"]])
+def test_a_password_on_a_line_is_nowhere_in_the_ledger(cli, words):
+    """Not among the paths that deciding looked for, and not in what a reason quotes."""
+    secret = "Tr0ub4dorx9Q"
+    assert cli("run", "--", *words, secret, "a.txt").returncode == 11
+    assert cli("run", "-c", f"{' '.join(words)} {secret} a.txt; cat x").returncode == 11
+    cli("stop")
+    ledger = cli.root / "state" / "ledger"
+    assert [str(path) for path in ledger.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+    assert secret not in cli("ledger", "show", "--json").stdout

@@ -17,6 +17,7 @@ from ringfence.ledger.files import read_small
 from ringfence.ledger.secret_forms import BYTES, COMMANDS, CORES, FORMS, TWO_WORDS
 from ringfence.ledger.segment import replace
 from ringfence.ledger.spellings import MIN_VALUE, spellings
+from ringfence.ledger.unsaid import withhold
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
@@ -91,7 +92,7 @@ class SecretScrubber:
             return body
         cleaned = self._walk(dict(body))
         assert isinstance(cleaned, dict)
-        return body if cleaned == body else cleaned
+        return body if cleaned == body else withhold(body, cleaned, self.mark)
 
     def clean(self, text: str) -> str:
         """One text with every secret replaced."""
