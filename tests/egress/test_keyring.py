@@ -87,6 +87,19 @@ def test_a_keyring_that_waits_for_a_person_is_given_up_and_not_asked_again_at_on
     assert "given at last" not in repr(vault)
 
 
+def test_a_value_is_told_before_anybody_gets_it(tmp_path, monkeypatch):
+    place = tmp_path / "value"
+    place.touch(0o600)
+    place.write_text("one\n")
+    told = []
+    vault = Vault(Credential(name="a", host="a.example.org", source=Source(file=str(place))), told.append)
+    assert vault.value() == vault.value() == "one"
+    monkeypatch.setattr(credentials, "KEEP_SECONDS", 0.0)
+    place.write_text("two\n")
+    assert vault.value() == "two"
+    assert told == ["one", "two"]
+
+
 def test_without_a_session_bus_the_refusal_says_so(keyring, monkeypatch):
     keyring.daemon.kill()
     keyring.daemon.wait()

@@ -2,6 +2,9 @@
 
 import pytest
 
+from ringfence.model.errors import LedgerError
+from ringfence.supervisor.scrubbing import Scrubbing
+
 pytestmark = pytest.mark.needs_userns
 
 SECRET = "corp-7f3a9c55e1d2"
@@ -39,3 +42,55 @@ def test_a_password_on_a_line_is_nowhere_in_the_ledger(cli, words):
     ledger = cli.root / "state" / "ledger"
     assert [str(path) for path in ledger.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
     assert secret not in cli("ledger", "show", "--json").stdout
+
+
+def test_a_credential_that_came_or_changed_while_the_supervisor_ran_is_kept_out_as_well(cli):
+    assert cli("run", "--", "true").returncode == 0
+    config = cli.root / "config"
+    config.mkdir(mode=0o700)
+    value = config / "value"
+    settings = config / "network.yaml"
+    settings.touch(0o600)
+    settings.write_text(f"credentials: [{{name: a, host: a.example.org, source: {{file: {value}}}}}]\n")
+    value.touch(0o600)
+    for secret in ("plain words one", "plain words two"):
+        value.write_text(f"{secret}\n")
+        cli("run", "--", "cat", secret)
+    cli("stop")
+    segments = b"".join(path.read_bytes() for path in (cli.root / "state" / "ledger" / "segments").iterdir())
+    assert segments.count(b'"kind":"tool.intent"') == 3
+    assert b"plain words" not in segments
+
+
+class Ledger:
+    """Keeps the rules it is given."""
+
+    def __init__(self, directory):
+        (directory / "keys").mkdir()
+        self.directory, self.secrets = str(directory), None
+
+    def use_secrets(self, secrets):
+        self.secrets = secrets
+
+
+class Policy:
+    secret_patterns = ("(",)
+
+
+def test_a_value_that_only_its_use_reads_is_known_from_then_on(tmp_path):
+    ledger = Ledger(tmp_path)
+    scrubbing = Scrubbing(ledger, tuple)
+    assert ledger.secrets is None
+    scrubbing.learn_value("plain words one")
+    scrubbing.learn_value("plain words two")
+    assert "plain" not in ledger.secrets.clean("plain words one, plain words two")
+
+
+def test_a_pattern_that_cannot_be_run_is_refused_each_time_and_spoils_nothing(tmp_path):
+    ledger = Ledger(tmp_path)
+    scrubbing = Scrubbing(ledger, tuple)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="not valid RE2"):
+            scrubbing.learn(Policy())
+    scrubbing.learn_value("plain words one")
+    assert "plain" not in ledger.secrets.clean("plain words one")

@@ -9,7 +9,7 @@ import shlex
 import stat
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -54,6 +54,8 @@ class Vault:
     """Reads one credential's value when asked, at most once a minute."""
 
     credential: Credential
+    on_secret: Callable[[str], None] | None = None
+    """Told each value before anybody gets it."""
     _value: str = field(default="", repr=False)
     _read_at: float = -1e9
     _fault: RingfenceError | None = None
@@ -75,6 +77,8 @@ class Vault:
             self._read_at = time.monotonic()
             if self._fault is not None:
                 raise self._fault.with_traceback(None)
+            if self.on_secret is not None:
+                self.on_secret(self._value)
         return self._value
 
 

@@ -74,6 +74,7 @@ class Worker:
         decide: Decide,
         record: Record,
         credentials: Sequence[Credential] = (),
+        on_secret: Callable[[str], None] | None = None,
         resolver: Upstream | None = None,
         options: Options | None = None,
         attribute: Attribute | None = None,
@@ -87,7 +88,7 @@ class Worker:
 
         The descriptors are duplicated: the caller closes its own. ``decide``, ``record`` and ``attribute`` are called in
         the worker's thread, one at a time; ``record`` returns once the line is durable and raises where it is not, and
-        then nothing is allowed. ``approve`` is called in a thread of its own for each ASK. ``placeholders`` (by the name of a
+        then nothing is allowed. ``on_secret`` is told a credential's value before the worker gets it. ``approve`` is called in a thread of its own for each ASK. ``placeholders`` (by the name of a
         credential) and ``authority`` (certificate and key) are given by a caller that had to put them into the box first.
         """
         options = options or Options()
@@ -103,7 +104,7 @@ class Worker:
             learning_until=options.learning_until,
             attribute=attribute,
             inspects=inspects,
-            vaults={credential.name: Vault(credential) for credential in credentials},
+            vaults={credential.name: Vault(credential, on_secret) for credential in credentials},
             grants=frozenset({("host-port", item[0]) for item in options.host_ports}),
         )
         placeholders = dict(

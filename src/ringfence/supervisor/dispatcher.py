@@ -52,6 +52,7 @@ class Dispatcher:
         ledger: Ledger,
         door: Door,
         missions: Missions,
+        scrubbing: Scrubbing,
         new_id: Callable[[], str],
     ) -> None:
         """Use ``open``."""
@@ -59,6 +60,7 @@ class Dispatcher:
         self._launcher = launcher
         self._ledger = ledger
         self._ledger_place = identity(paths.ledger)
+        self._scrubbing = scrubbing
         self._door = door
         self._started = door.now()
         self._agents: set[int] = set()
@@ -87,7 +89,7 @@ class Dispatcher:
             make_private(folder)
         ledger = Ledger.open(paths.ledger, clock=_now)
         try:
-            scrubbing = Scrubbing(ledger, _known_secrets(paths))
+            scrubbing = Scrubbing(ledger, lambda: _known_secrets(paths))
             door = Door(
                 paths=paths,
                 recorder=ledger,
@@ -96,12 +98,20 @@ class Dispatcher:
                 now=_now,
                 new_id=_new_id,
                 on_policy=scrubbing.learn,
+                on_secret=scrubbing.learn_value,
             )
             missions = Missions(paths.missions)
             recovery.recover(door=door, state=paths.state)
             recovery.forget_cut_short(missions)
             return cls(
-                paths=paths, launcher=launcher, host=host, ledger=ledger, door=door, missions=missions, new_id=_new_id
+                paths=paths,
+                launcher=launcher,
+                host=host,
+                ledger=ledger,
+                door=door,
+                missions=missions,
+                scrubbing=scrubbing,
+                new_id=_new_id,
             )
         except BaseException:
             ledger.close()
@@ -136,6 +146,7 @@ class Dispatcher:
 
     def answer(self, request: requests.Request, caller: Caller) -> Answer:
         """Answer one request. Raises RingfenceError for a fault; a denial is an answer."""
+        self._scrubbing.look()
         match request:
             case requests.Run():
                 return self._runner.run(request, caller)
@@ -235,11 +246,10 @@ class Dispatcher:
 
 
 def _known_secrets(paths: Paths) -> tuple[str, ...]:
-    """Settings that cannot be read are told now, and refuse every command that wants a network when it comes."""
+    """Settings that cannot be read know none: they refuse every command that wants a network when it comes."""
     try:
         return known_secrets(load_settings(paths))
-    except RingfenceError as error:
-        print(error, file=sys.stderr, flush=True)
+    except RingfenceError:
         return ()
 
 

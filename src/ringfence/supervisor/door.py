@@ -58,12 +58,13 @@ class Door:
         now: Callable[[], Micros],
         new_id: Callable[[], str],
         on_policy: Callable[[Policy], None],
+        on_secret: Callable[[str], None],
     ) -> None:
         """``now`` and ``new_id`` are the only sources of time and randomness here.
 
-        ``on_policy`` is told of each policy before it first decides.
+        ``on_policy`` is told of each policy before it first decides, ``on_secret`` of each value of a credential before it is used.
         """
-        self._on_policy = on_policy
+        self._on_policy, self.on_secret = on_policy, on_secret
         self._paths = paths
         self.recorder = recorder
         self._store = store

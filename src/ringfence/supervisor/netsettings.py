@@ -104,7 +104,10 @@ def load_settings(paths: Paths) -> Settings:
 
 
 def known_secrets(settings: Settings) -> tuple[str, ...]:
-    """Values that can be read without a person (files), so that the ledger never keeps one by its exact text."""
+    """Values that can be read without a person (files), so that the ledger never keeps one by its exact text.
+
+    Those behind a command or in a keyring are known from their first use on.
+    """
     found = []
     for credential in settings.credentials:
         if credential.source.file:

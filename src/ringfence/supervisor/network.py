@@ -45,6 +45,7 @@ class Network:
             decide=self._decider.decide,
             record=self._record,
             credentials=opening.credentials,
+            on_secret=self._door.on_secret,
             options=replace(opening.options, cwd=self._plan.cwd, call=self._plan.call_id),
             attribute=self._attribute,
             inspects=self._policy.inspects,

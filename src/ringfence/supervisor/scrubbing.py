@@ -1,6 +1,7 @@
 """What the ledger must never keep by its text: secrets of known credentials, and what policies' own patterns find."""
 
 import threading
+from collections.abc import Callable, Iterable
 
 from ringfence.ledger.log import Ledger
 from ringfence.ledger.scrub import SecretScrubber, load_key
@@ -8,25 +9,39 @@ from ringfence.policy.policy import Policy
 
 
 class Scrubbing:
-    """Teaches the ledger each pattern once. Patterns only ever add: a policy cannot make an entry say more."""
+    """Teaches the ledger each pattern and value once. They only ever add: neither a policy nor a new value makes an entry say more."""
 
-    def __init__(self, ledger: Ledger, values: tuple[str, ...]) -> None:
-        """``values`` are secrets known by their exact text."""
+    def __init__(self, ledger: Ledger, read: Callable[[], tuple[str, ...]]) -> None:
+        """``read`` gives the secrets that are known by their exact text now; a person may add and change them at any time."""
         self._ledger = ledger
-        self._values = values
-        self._patterns: tuple[str, ...] = ()
+        self._read = read
+        self._values: dict[str, None] = {}
+        self._patterns: dict[str, None] = {}
         self._lock = threading.Lock()
-        if values:
-            self._use()
+        self.look()
+
+    def look(self) -> None:
+        """Scrub by the values of now too."""
+        self._add(self._values, self._read())
 
     def learn(self, policy: Policy) -> None:
         """Scrub by this policy's patterns too. Raises LedgerError for one that cannot be run: then nothing is decided by it."""
-        with self._lock:
-            new = [pattern for pattern in policy.secret_patterns if pattern not in self._patterns]
-            if new:
-                self._patterns += tuple(new)
-                self._use()
+        self._add(self._patterns, policy.secret_patterns)
 
-    def _use(self) -> None:
-        key = load_key(self._ledger.directory)
-        self._ledger.use_secrets(SecretScrubber(key, patterns=self._patterns, values=self._values))
+    def learn_value(self, value: str) -> None:
+        """Scrub by this value too: it was read where only its use may read it."""
+        self._add(self._values, (value,))
+
+    def _add(self, known: dict[str, None], found: Iterable[str]) -> None:
+        with self._lock:
+            new = [item for item in found if item not in known]
+            if not new:
+                return
+            known.update(dict.fromkeys(new))
+            try:
+                key = load_key(self._ledger.directory)
+                self._ledger.use_secrets(SecretScrubber(key, patterns=self._patterns, values=self._values))
+            except BaseException:
+                for item in new:  # what could not be taken is refused the next time as well
+                    del known[item]
+                raise
