@@ -14,7 +14,7 @@ from typing import Any
 
 from ringfence.ledger import canonical
 from ringfence.ledger.files import read_small
-from ringfence.ledger.secret_forms import BYTES, COMMANDS, CORES, FORMS, TWO_WORDS
+from ringfence.ledger.secret_forms import BYTES, COMMANDS, CORES, FORMS, OPTION, TWO_WORDS
 from ringfence.ledger.segment import replace
 from ringfence.ledger.spellings import MIN_VALUE, spellings
 from ringfence.ledger.unsaid import withhold
@@ -24,6 +24,7 @@ from ringfence.model.errors import LedgerError
 _CONTROL = ord("u")
 _SPELLED = dict(zip(b'"ntrbf', (b'"', b"\n", b"\t", b"\r", b"\b", b"\f"), strict=True))
 _MARK = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
+_OPTION = re.compile(OPTION)
 _ANCHOR = re.compile(r"[\^$]|\\[Az]")
 _KEY_BEGINS, _KEY_ENDS = (re.compile(f"-----{word} [A-Z0-9 ]*PRIVATE KEY") for word in ("BEGIN", "END"))
 _INDEX_KEYS = frozenset({"policy", "public", "root", "sha256", "prev", "by_old", "by_new"})
@@ -83,7 +84,7 @@ class SecretScrubber:
         if self._anchored or (self._known is not None and self._known.search(encoded) is not None):
             return True
         # The rules are about texts as they are; of the escapes that canonical JSON has nothing may be left.
-        plain = _unescaped(encoded) if b"\\" in encoded else encoded
+        plain = _unescaped(encoded).replace(b"\\\n", b"  ") if b"\\" in encoded else encoded
         return self._any.search(plain) is not None
 
     def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -104,7 +105,7 @@ class SecretScrubber:
             if value in text:
                 text = text.replace(value, self.mark(value))
         for rule, grouped in self._rules:
-            if rule.search(text) is not None:
+            if rule.search(_one_line(text)) is not None:
                 text = self._replace(rule, text, grouped=grouped)
         return text
 
@@ -121,8 +122,8 @@ class SecretScrubber:
     def _replace(self, rule: Any, text: str, *, grouped: bool) -> str:
         parts: list[str] = []
         end = 0
-        for match in rule.finditer(text):
-            group = 1 if grouped and match.re.groups and match.start(1) >= 0 else 0
+        for match in rule.finditer(_one_line(text)):
+            group = next((n for n in range(1, match.re.groups + 1) if match.start(n) >= 0), 0) if grouped else 0
             start, stop = match.start(group), match.end(group)
             if start < end or start == stop or _MARK.fullmatch(text, start, stop):
                 continue
@@ -162,7 +163,7 @@ class SecretScrubber:
             cleaned[position] = self.mark(str(values[position]))
         for position in range(len(values) - 1):
             name, value = values[position], values[position + 1]
-            if isinstance(name, str) and isinstance(value, str) and len(value) >= MIN_VALUE and _names_secret(name):
+            if isinstance(name, str) and isinstance(value, str) and len(value) >= MIN_VALUE and _OPTION.fullmatch(name):
                 cleaned[position + 1] = self.mark(value)
         return cleaned
 
@@ -195,20 +196,17 @@ def _inside_key(values: list[Json]) -> list[int]:
     return found
 
 
+def _one_line(text: str) -> str:
+    """The text with every line that a backslash continues joined to the next, at the same places."""
+    return text.replace("\\\n", "  ")
+
+
 def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _names_secret(word: str) -> bool:
-    bare = word.lstrip("-").replace("-", "_").lower()
-    return word.startswith("-") and (
-        bare in {"password", "passwd", "passphrase", "token", "secret", "api_key", "apikey", "secret_key"}
-        or bare.endswith(("_password", "_passphrase", "_token", "_secret", "_api_key", "_secret_key"))
-    )
 
 
 def _is_hash(value: Json) -> bool:
