@@ -226,6 +226,42 @@ def test_a_clock_that_was_wrong_when_the_host_started_does_not_make_records_old(
         assert days_since(ledger, 0) < 1
 
 
+def test_a_clock_that_comes_back_to_what_it_was_is_not_ahead(tmp_path, time_, monkeypatch):
+    """A host without a battery starts years behind, and its clock is set right when it has a network."""
+    boot = [10**6]
+    monkeypatch.setattr("ringfence.ledger.log.time.clock_gettime", lambda _: float(boot[0]))
+
+    def sleep(days):
+        boot[0] += days * DAY // 1_000_000
+        time_.now += days * DAY
+
+    def note(ledger):
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+
+    for _ in range(3):
+        with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:
+            note(ledger)
+            sleep(30)
+            note(ledger)
+        time_.now -= 2000 * DAY
+        with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:
+            note(ledger)
+            time_.now += 2000 * DAY
+            note(ledger)
+            assert [r.value["kind"] for r in ledger.read()].count("clock.stepped") % 2 == 0
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:
+        assert 89 <= days_since(ledger, 0) <= 91
+
+
+def test_a_clock_that_was_ahead_and_came_back_buys_nothing(tmp_path, time_):
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:
+        for step in (400, -400, 400, -100, 100, 200):
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+            time_.now += step * DAY
+        ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={})])
+        assert days_since(ledger, 0) < 1
+
+
 def test_weeks_in_which_nothing_ran_do_make_records_older(tmp_path, time_):
     for _ in range(10):
         with Ledger.open(str(tmp_path / "ledger"), clock=time_) as ledger:

@@ -80,6 +80,11 @@ def link(prev: str, seq: int) -> bytes:
     return b',"prev":"%s","seq":%d,"time":' % (prev.encode(), seq)
 
 
+def time_of(line: bytes) -> int:
+    """The time of a stored record, by its place in the line."""
+    return int(line[-SUFFIX : 16 - SUFFIX])
+
+
 def complete(prepared: bytes, prev: str, seq: int, time: int) -> bytes:
     """The stored record: what was prepared, its place in the chain, its time, the version, a line feed."""
     return b'%s,"prev":"%s","seq":%d,"time":%d,"v":1}\n' % (prepared, prev.encode(), seq, time)

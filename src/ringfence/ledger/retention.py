@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ringfence.ledger import holds, scan
+from ringfence.ledger import frame, holds, scan
 from ringfence.ledger.classes import DEFAULTS, Classes, Recorded, Stated, read_recorded, stated
 from ringfence.ledger.files import open_plain, read_small
 from ringfence.ledger.personal import PersonalStore
@@ -99,13 +99,22 @@ def sealed(directory: str) -> list[Sealed]:
 
 
 def believable_now(directory: str, now: Micros) -> int:
-    """The present, less every step ahead that the log tells of and that was not taken back."""
-    ahead = 0
+    """The present, less every step ahead that the log tells of and that was not taken back.
+
+    A step ahead that only goes back to where a step back came from, as after a start with a clock that stood still, is none.
+    """
+    ahead = left = last = 0
     for _, line in scan.lines(directory):
+        time = frame.time_of(line)
         if _STEPPED in line:
             body = scan.value_of(line, directory).get("body")
             fields = body if isinstance(body, dict) else {}
-            ahead = max(0, ahead + int(str(fields.get("ahead_us", 0))) - int(str(fields.get("back_us", 0))))
+            on, back = (int(str(fields.get(name, 0))) for name in ("ahead_us", "back_us"))
+            if back:
+                left = max(left, last - ahead)
+            returned = max(0, min(on, left - (time - on - ahead)))
+            ahead = max(0, ahead + on - returned - back)
+        last = time
     return now - ahead
 
 
