@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import admin, retention, scan, verify
+from ringfence.ledger import admin, anchors, retention, scan, verify
 from ringfence.ledger.log import Ledger, Settings
 from ringfence.ledger.personal import PersonalStore
 from ringfence.ledger.verdict import Verdict
@@ -291,6 +291,32 @@ def test_a_purge_waits_for_what_the_anchor_itself_remembers(aged, tmp_path):
             admin.perform(aged, "purge", {"dry_run": dry_run}, by=ME)
     admin.perform(aged, "anchor", {}, by=ME)
     assert admin.perform(aged, "purge", {}, by=ME)["records"] > 0
+
+
+def test_a_purge_tells_the_list_of_anchors_anew(tmp_path, time_, monkeypatch):
+    """Else nobody would miss an anchor that is struck from the list by hand a year later."""
+    monkeypatch.setattr("ringfence.ledger.log.time.clock_gettime", lambda _: time_.now / 1_000_000)
+    settings = Settings(segment_bytes=1800, window_bytes=512, checkpoint_every=Micros(10**12))
+    names = [f"copy:{tmp_path}/one", f"copy:{tmp_path}/two"]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    with Ledger.open(str(tmp_path / "ledger"), clock=time_, settings=settings) as ledger:
+        admin.perform(ledger, "anchor", {"add": names}, by=ME)
+        for day in range(0, 500, 5):
+            time_.now = START + day * DAY
+            ledger.append([Entry(kind=EntryKind.OBSERVED, time=Micros(time_.now), body={"day": day})])
+        admin.perform(ledger, "anchor", {}, by=ME)
+        for _ in range(2):
+            done = admin.perform(ledger, "purge", {}, by=ME)
+            assert anchors.told(ledger.directory) == names
+        assert done["records"] == 0
+        told = [r for r in ledger.read() if r.value["body"].get("action") == "configure"]
+        assert [r.value["body"]["by"]["name"] for r in told] == ["me"]
+        admin.perform(ledger, "anchor", {}, by=ME)
+        anchors.configure(ledger.directory, names[:1])
+        found = verify.verify(ledger.directory, anchors=anchors.configured(ledger.directory), now=Micros(time_.now))
+    assert found.verdict is Verdict.NO_ANCHOR
+    assert names[1] in found.detail
 
 
 def test_a_purge_that_a_crash_cut_short_is_finished_at_the_next_start(aged, monkeypatch):

@@ -195,11 +195,12 @@ def names(directory: str) -> list[str]:
         ) from error
 
 
-def told(directory: str) -> list[str]:
-    """The anchors by the newest list that the log itself tells of."""
+def told(directory: str, start: int = 0) -> list[str]:
+    """The anchors by the newest list that the log itself tells of, in records from ``start`` on."""
     found: list[str] = []
-    for _, line in scan.lines(directory):
-        body = scan.value_of(line, directory).get("body") if _ANCHORED in line and _CONFIGURE in line else None
+    for seq, line in scan.lines(directory):
+        listing = seq >= start and _ANCHORED in line and _CONFIGURE in line
+        body = scan.value_of(line, directory).get("body") if listing else None
         listed = body.get("anchors") if isinstance(body, dict) and body.get("action") == "configure" else None
         found = [str(name) for name in listed] if isinstance(listed, list) else found
     return found

@@ -81,6 +81,11 @@ def purge(ledger: Ledger, arguments: Arguments, by: Person, organisation: Organi
     epochs: list[Json] = [
         {"epoch": e.epoch, "after": e.after, "public": e.public.hex()} for e in ledger.epochs if e.after < before
     ]
+    listed = anchors.told(ledger.directory)
+    if listed != anchors.told(
+        ledger.directory, before
+    ):  # else nobody would miss one that is struck from the list by hand
+        record_step(ledger, EntryKind.ANCHORED, {"action": "configure", "anchors": list(listed), "by": who(by)})
     orphans = retention.subjects_only_in(ledger.directory, going)
     body = {**retention.purge_body(going, epochs), "records": records, "classes": found.now.body(), "by": who(by)}
     record_step(ledger, EntryKind.RETENTION, body)
