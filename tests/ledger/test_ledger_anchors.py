@@ -1,6 +1,7 @@
 """Anchors: a git ref, a copy elsewhere, a time stamp; what they remember is compared before anything is appended."""
 
 import http.server
+import os
 import shutil
 import subprocess
 import threading
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import admin, anchor_git, anchors, keys
+from ringfence.cli import ledger as cli
+from ringfence.ledger import admin, anchor_git, anchors, export, keys
 from ringfence.ledger.verdict import Verdict
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import EntryKind
@@ -391,6 +393,44 @@ def test_a_time_stamp_anchors_and_a_token_for_something_else_does_not(make_ledge
     token.write_bytes(content)
     with pytest.raises(LedgerError):
         judge(directory)
+
+
+def test_a_time_stamp_travels_in_an_export_and_is_checked_there_by_openssl(
+    make_ledger, make_entry, authority, tmp_path
+):
+    url, roots, _ = authority
+    directory = anchored(make_ledger, make_entry, f"rfc3161:{url}#{roots}")
+    out = str(tmp_path / "out")
+    heads, stamps = cli._anchored(directory)
+    export.bundle(directory, out, anchored=heads, stamps=stamps)
+    words = ["openssl", "ts", "-verify", "-data", "anchors/0.checkpoint", "-in", "anchors/0.tsr", "-CAfile", roots]
+    done = subprocess.run(words, cwd=out, capture_output=True, text=True, timeout=60, check=False)
+    assert "Verification: OK" in done.stdout + done.stderr
+    assert verify(out, anchors=[anchors.FileAnchor(path=f"{out}/anchors/0.checkpoint")], now=NOW).verdict is Verdict.OK
+    Path(out, "anchors/0.tsr").write_bytes(b"x")
+    assert verify(out, now=NOW).verdict is Verdict.ALTERED
+
+
+def test_of_the_time_stamps_of_an_hour_the_first_and_the_newest_stay(make_ledger, make_entry, authority):
+    url, roots, _ = authority
+    directory = anchored(make_ledger, make_entry, f"rfc3161:{url}#{roots}")
+
+    def stamped() -> list[Path]:
+        return sorted(Path(directory, "anchors", "timestamps").glob("*/*.checkpoint"))
+
+    with make_ledger() as ledger:
+        for number in range(4):
+            ledger.append([make_entry(20 + number, EntryKind.OBSERVED)])
+            admin.perform(ledger, "anchor", {}, by=ME)
+        assert len(stamped()) == 2
+        first, newest = stamped()
+        os.utime(first, (1, 1))
+        ledger.append([make_entry(30, EntryKind.OBSERVED)])
+        admin.perform(ledger, "anchor", {}, by=ME)
+    assert stamped()[:2] == [first, newest]
+    assert len(stamped()) == 3
+    assert len(list(Path(directory, "anchors", "timestamps").glob("*/*.tsr"))) == 3
+    assert judge(directory) is Verdict.OK
 
 
 def test_a_branch_whose_name_ends_like_the_ref_is_not_the_anchor(make_ledger, make_entry, tmp_path):

@@ -152,9 +152,8 @@ def _export(args: argparse.Namespace, directory: str) -> int:
                 "a bundle is the whole log: of one mission alone nothing could be verified",
                 "leave --mission away, or take --format in-toto, which proves each entry of one mission",
             )
-        done = export.bundle(
-            directory, os.path.realpath(args.out), anchored={} if args.ledger else _anchored(directory)
-        )
+        heads, stamps = ({}, {}) if args.ledger else _anchored(directory)
+        done = export.bundle(directory, os.path.realpath(args.out), anchored=heads, stamps=stamps)
         check = shlex.join(["python3", "-I", f"{args.out}/verify.py", args.out])
         print(
             json.dumps(done)
@@ -171,22 +170,28 @@ def _export(args: argparse.Namespace, directory: str) -> int:
     return CLEAN
 
 
-def _anchored(directory: str) -> dict[str, "Checkpoint"]:
-    """Heads of this log by anchor, from the anchors that answer; of others it is told that they do not."""
+def _anchored(directory: str) -> tuple[dict[str, "Checkpoint"], dict[str, bytes]]:
+    """Heads of this log and their time stamps by anchor, from the anchors that answer; of others it is told that they do not."""
     from ringfence.ledger import anchors, scan
+    from ringfence.ledger.anchor_timestamp import TimestampAnchor
 
     files = scan.segments(directory)
     log = scan.header(files[-1]).log if files else ""
-    found = {}
+    found, stamps = {}, {}
     for anchor in anchors.configured(directory):
         try:
-            head = anchor.heads().get(log)
+            if isinstance(anchor, TimestampAnchor):
+                head, stamp = anchor.stamped().get(log, (None, b""))
+            else:
+                head, stamp = anchor.heads().get(log), b""
         except LedgerError as error:
             print(f"without the head of {escape(error.where or anchor.name)}: {escape(error.what)}", file=sys.stderr)
             continue
         if head is not None:
             found[anchor.name] = head
-    return found
+        if stamp:
+            stamps[anchor.name] = stamp
+    return found, stamps
 
 
 def _proof(args: argparse.Namespace, directory: str) -> int:

@@ -4,6 +4,7 @@ A token proves that the head existed at its time. It lies on our own disk, so it
 that remembers elsewhere.
 """
 
+import contextlib
 import os
 import re
 import urllib.error
@@ -18,7 +19,7 @@ from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace
 from ringfence.model.errors import LedgerError
 
-SECONDS = 20
+SECONDS, HOUR = 20, 3600
 _NAME = re.compile(r"([0-9a-f]{32})-([0-9]{20})\.checkpoint")
 
 
@@ -37,13 +38,12 @@ class TimestampAnchor:
 
     def heads(self) -> Mapping[str, note.Checkpoint]:
         """The newest stamped checkpoint of every log; each token is verified. Raises ``anchor-unreadable``."""
-        newest: dict[str, note.Checkpoint] = {}
-        try:
-            names = sorted(os.listdir(self.folder))
-        except FileNotFoundError:
-            return newest
-        last = {match[1]: name for name in names if (match := _NAME.fullmatch(name))}
-        for log, name in last.items():
+        return {log: head for log, (head, _) in self.stamped().items()}
+
+    def stamped(self) -> Mapping[str, tuple[note.Checkpoint, bytes]]:
+        """The same, each with its token. Raises ``anchor-unreadable``."""
+        found: dict[str, tuple[note.Checkpoint, bytes]] = {}
+        for log, (*_, name) in self._names().items():
             path = f"{self.folder}/{name}"
             try:
                 text = read_small(path, note.LONGEST)
@@ -54,8 +54,24 @@ class TimestampAnchor:
             if head is None or head.origin != note.origin(log):
                 raise unreadable(path, "it is not a checkpoint")
             self._verify(token, text, path)
-            newest[log] = head
-        return newest
+            found[log] = (head, token)
+        return found
+
+    def _names(self) -> dict[str, list[str]]:
+        """The files of stamped heads of every log, the newest last."""
+        found: dict[str, list[str]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for name in sorted(os.listdir(self.folder)):
+                if match := _NAME.fullmatch(name):
+                    found.setdefault(match[1], []).append(name)
+        return found
+
+    def _thin(self, log: str) -> None:
+        """Of the last three stamps the middle one goes where they lie within an hour: there would be one a minute."""
+        last = [f"{self.folder}/{name}" for name in self._names().get(log, [])[-3:]]
+        if len(last) == 3 and os.stat(last[2]).st_mtime - os.stat(last[0]).st_mtime < HOUR:
+            os.unlink(last[1])
+            os.unlink(last[1].replace(".checkpoint", ".tsr"))
 
     def push(self, log: str, head: note.Checkpoint) -> str:
         """Have the head stamped and keep the token; returns the token's time and serial number."""
@@ -69,6 +85,7 @@ class TimestampAnchor:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         replace(f"{base}.tsr", answer)
         replace(f"{base}.checkpoint", text)
+        self._thin(log)
         info = response.tst_info
         return f"{info.gen_time.isoformat()} serial {info.serial_number}"
 

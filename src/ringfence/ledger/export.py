@@ -21,16 +21,26 @@ Check it without ringfence, with Python 3.11 or newer and nothing else:
 
 CHECKPOINT is a head of this log that was kept outside of the machine that made it: ask whoever keeps the anchor for it.
 Without one the verdict is NO_ANCHOR: nothing inside this folder can show that its end was not cut off.
-`anchors/` holds the heads that the exporting machine fetched from its anchors; take them from the anchor yourself.
+`anchors/` holds the heads that the exporting machine fetched from its anchors; take them from the anchor yourself. Where an N.tsr
+lies beside, it is the time stamp (RFC 3161) of N.checkpoint, which needs the authority's own certificates and no trust in this folder:
+
+    openssl ts -verify -data anchors/N.checkpoint -in anchors/N.tsr -CAfile ROOTS.pem
+
 -I keeps Python from running any other file that lies here. verify.py came with this folder: read it (one file), take the same
 file from ringfence itself, or write your own from the format document (docs/ledger-format.md of ringfence).
 """
 
 
-def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] | None = None) -> dict[str, Json]:
+def bundle(
+    directory: str,
+    out: str,
+    *,
+    anchored: Mapping[str, note.Checkpoint] | None = None,
+    stamps: Mapping[str, bytes] | None = None,
+) -> dict[str, Json]:
     """Copy the evidence into the new folder ``out`` with verifier and manifest; keys and personal data stay behind.
 
-    ``anchored`` are heads by anchor name, to be put beside it. Works while a writer is at work. Raises LedgerError
+    ``anchored`` are heads by anchor name, ``stamps`` time stamps of them, to be put beside it. Works while a writer is at work. Raises LedgerError
     ``bad-export`` where ``out`` exists or cannot be written whole: then nothing is left there.
     """
     if os.path.lexists(out):
@@ -47,7 +57,7 @@ def bundle(directory: str, out: str, *, anchored: Mapping[str, note.Checkpoint] 
             remedy="run something first: `ringfence run -- true`",
         ) from error
     try:
-        return _fill(directory, out, checkpoint, anchored or {})
+        return _fill(directory, out, checkpoint, anchored or {}, stamps or {})
     except BaseException as error:
         shutil.rmtree(out, ignore_errors=True)  # half an export would look like a log that was cut
         if isinstance(error, OSError):
@@ -64,7 +74,9 @@ def _unwritten(error: OSError, out: str) -> LedgerError:
     )
 
 
-def _fill(directory: str, out: str, checkpoint: bytes, anchored: Mapping[str, note.Checkpoint]) -> dict[str, Json]:
+def _fill(
+    directory: str, out: str, checkpoint: bytes, anchored: Mapping[str, note.Checkpoint], stamps: Mapping[str, bytes]
+) -> dict[str, Json]:
     os.makedirs(f"{out}/segments", mode=0o700)
     for file in scan.segments(directory):
         _copy_segment(file, f"{out}/segments/{os.path.basename(file.path)}")
@@ -75,6 +87,8 @@ def _fill(directory: str, out: str, checkpoint: bytes, anchored: Mapping[str, no
         os.makedirs(f"{out}/anchors", exist_ok=True)
         _write(f"{out}/anchors/{number}.checkpoint", head.text())
         _write(f"{out}/anchors/{number}.name", name.encode() + b"\n")
+        if name in stamps:
+            _write(f"{out}/anchors/{number}.tsr", stamps[name])
     records = sum(1 for _ in scan.lines(out))
     files: dict[str, Json] = dict(sorted(_digests(out)))
     manifest: dict[str, Json] = {"format": 1, "records": records, "files": files}
