@@ -1,15 +1,20 @@
 """Bodies of records: what goes in comes back the same, so that a decision can be made again."""
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.cli import ledger_show
+from ringfence.egress.record import ConnectionLog
 from ringfence.ledger import canonical, record
 from ringfence.ledger.described import describe, request_text
 from ringfence.model.box import Control, ControlState, Execution, Level, Observation
-from ringfence.model.call import Context, FileAction, ToolCall
+from ringfence.model.call import Argv, Context, FileAccess, FileAction, NetworkAccess, ShellLine, ToolCall, ToolUse
 from ringfence.model.decision import Decision, Place, Reason
+from ringfence.model.entry import EntryKind
 from ringfence.model.facts import GlobFact, PathFact, PathFacts, PathKind, ProgramFact
 from ringfence.model.ids import CallId, Micros, RuleId, Sha256
 from ringfence.model.tier import Scope, Tier
@@ -139,3 +144,16 @@ def test_a_result_says_how_it_ended_which_controls_stood_and_what_was_seen():
     assert body["controls"] == [{"name": "network", "state": "enforced"}]
     assert body["observations"][0]["violation"] is True
     assert record.observed_body(execution.observations[0])["detail"] == "~/.ssh/id_rsa"
+
+
+def test_the_page_of_the_format_names_every_member_that_records_of_calls_and_connections_have():
+    """A reader that a stranger writes from the page must not have to guess."""
+    page = (Path(__file__).parents[2] / "docs" / "ledger-format.md").read_text()
+    nouns = (ShellLine, Argv, FileAccess, NetworkAccess, ToolUse, Context, PathFacts, PathFact, ProgramFact, GlobFact)
+    told = {field.name for noun in (*nouns, Control, Observation, ConnectionLog) for field in dataclasses.fields(noun)}
+    told -= {"time", "mission", "call"}  # members of the record itself
+    assert sorted(name for name in told if f"`{name}`" not in page) == []
+    assert (
+        sorted(kind.value for kind in EntryKind if f"| `{kind.value}`" not in page and f", `{kind.value}`" not in page)
+        == []
+    )
