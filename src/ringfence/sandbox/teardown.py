@@ -63,8 +63,11 @@ def teardown(
     work = _Work(state=os.path.realpath(state_dir), discard=frozenset(discard), dry_run=dry_run)
     if launcher is not None and not dry_run:
         launcher.kill_all("torn down")
+    held = _stale_groups(remove=False)
+    if not dry_run:
+        _stale_groups(remove=True)  # what stands still in them could not be ended
     _processes(work)
-    _control_groups(work)
+    _control_groups(work, held)
     _missions(work)
     _scratch(work)
     return TeardownReport(removed=tuple(work.removed), left=tuple(work.left), refused=tuple(work.refused))
@@ -96,12 +99,19 @@ def _processes(work: _Work) -> None:
         (work.left if not work.dry_run and _alive(pid) else work.removed).append(f"process {pid}")
 
 
-def _control_groups(work: _Work) -> None:
-    for parent in dict.fromkeys(groups.parents()):
-        before = groups.stale(parent, remove=False)
-        left = [] if work.dry_run or not before else groups.stale(parent, remove=True)
-        work.left += [f"control group {folder}" for folder in left]
-        work.removed += [f"control group {folder}" for folder in before if folder not in left]
+def _control_groups(work: _Work, found: list[str]) -> None:
+    deadline = time.monotonic() + GONE_SECONDS
+    left = [] if work.dry_run else found
+    while left and time.monotonic() < deadline:
+        still = _stale_groups(remove=True)
+        left = [folder for folder in left if folder in still]
+        time.sleep(0.01 if left else 0)  # a process that has ended is on its way out of its group for a while
+    work.left += [f"control group {folder}" for folder in left]
+    work.removed += [f"control group {folder}" for folder in found if folder not in left]
+
+
+def _stale_groups(*, remove: bool) -> list[str]:
+    return [folder for parent in dict.fromkeys(groups.parents()) for folder in groups.stale(parent, remove=remove)]
 
 
 def _missions(work: _Work) -> None:

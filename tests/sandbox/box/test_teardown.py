@@ -40,6 +40,38 @@ def test_after_kill_9_nothing_is_left(bench, mission, wait_for):
     assert not (state / "missions" / "m-1" / "work").exists()
 
 
+def clean(report):
+    """Nothing that this test made is left; processes and groups of others on this machine are not its."""
+    return not report.refused and all(one.startswith(("process ", "control group ")) for one in report.left)
+
+
+def groups_of(launcher):
+    return [f for p in groups.parents() for f in groups.stale(p, remove=False) if f"ringfence.{launcher.pid}." in f]
+
+
+@pytest.mark.parametrize("by", ["teardown", "the next launcher"])
+def test_a_box_that_was_paused_when_its_launcher_was_killed_is_ended(bench, tmp_path, wait_for, by):
+    """What a freezer of version 1 holds dies of nothing until it is let go."""
+    launcher = Launcher.spawn(str(tmp_path / "state"))
+    null = os.open("/dev/null", os.O_RDWR)
+    box = launcher.start(bench.plan("/bin/sh", "-c", "sleep 60 & sleep 60"), stdin=null, stdout=null, stderr=null)
+    wait_for(lambda: len(box.pids()) == 4)
+    pids = box.pids()
+    box.pause()
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.close()
+    os.close(null)
+    if by == "teardown":
+        report = teardown(str(tmp_path / "state"))
+        assert not {f"process {pid}" for pid in pids} & set(report.left)
+        assert groups_of(launcher) == []
+    else:
+        Launcher.spawn(str(tmp_path / "state")).close()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+    for parent in groups.parents():
+        groups.stale(parent, remove=True)
+
+
 def test_uncommitted_work_is_kept_until_discarded_by_name(bench, mission):
     state, _tree, layer = mission
     bench.sh("echo precious > kept.txt", layer=layer)
@@ -48,7 +80,7 @@ def test_uncommitted_work_is_kept_until_discarded_by_name(bench, mission):
     assert report.refused == ("mission m-1: 1 uncommitted change(s)",)
     assert (upper / "kept.txt").read_text() == "precious\n"
     assert teardown(str(state), discard=["m-2"]).refused
-    assert teardown(str(state), discard=["m-1"]).clean
+    assert clean(teardown(str(state), discard=["m-1"]))
     assert not upper.exists()
 
 
@@ -68,7 +100,7 @@ def test_a_layer_whose_worktree_is_gone_counts_as_work(bench, mission):
     bench.sh("echo x > y", layer=layer)
     shutil.rmtree(bench.layer.lower)
     assert len(teardown(str(state)).refused) == 1
-    assert teardown(str(state), discard=["m-1"]).clean
+    assert clean(teardown(str(state), discard=["m-1"]))
 
 
 def test_running_boxes_of_the_launcher_are_ended_first(bench, mission, tmp_path):
@@ -76,7 +108,7 @@ def test_running_boxes_of_the_launcher_are_ended_first(bench, mission, tmp_path)
     with Launcher.spawn(str(tmp_path / "other")) as launcher:
         null = os.open("/dev/null", os.O_RDWR)
         box = launcher.start(bench.plan("sleep", "60", layer=layer), stdin=null, stdout=null, stderr=null)
-        assert teardown(str(state), launcher=launcher).clean
+        assert clean(teardown(str(state), launcher=launcher))
         assert box.wait(10).ended_by == "torn down"
         os.close(null)
 
@@ -88,6 +120,6 @@ def test_what_an_ended_mission_left_for_the_next_one_goes_with_its_notes(mission
     (folder / "carried-1-2.notes").write_bytes(b"\x80")
     os.symlink("/etc", folder / "carried-link")
     (folder / "other").mkdir()
-    assert teardown(str(state)).clean
+    assert clean(teardown(str(state)))
     assert os.listdir(folder) == ["other"]
     assert os.path.isdir("/etc")

@@ -4,6 +4,7 @@ Everything made is below one folder of this launcher per hierarchy, named by its
 later teardown knows what is left of a launcher that was killed.
 """
 
+import contextlib
 import os
 import signal
 
@@ -312,7 +313,10 @@ def _make_all(folders: dict[str, str], switch: str) -> dict[str, str]:
 
 
 def stale(parent: str, *, remove: bool) -> list[str]:
-    """Folders of launchers that are no more, after removing them if asked: so then only what resists."""
+    """Folders of launchers that are no more, after removing them if asked: so then only what resists.
+
+    What stands still in them, since its launcher was killed while it was paused, is let go first: to its end, which awaits it.
+    """
     left = []
     for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else []:
         pid, _dot, start = name.removeprefix(PREFIX).partition(".")
@@ -341,6 +345,8 @@ def _remove_all(folder: str) -> None:
     try:
         for inner in os.listdir(folder):
             if os.path.isdir(f"{folder}/{inner}"):
+                with contextlib.suppress(OSError):  # no freezer of version 1, or already gone
+                    _write(f"{folder}/{inner}/freezer.state", "THAWED")
                 _remove(f"{folder}/{inner}")
     except OSError:
         return  # someone else is removing it at this moment
