@@ -67,10 +67,15 @@ def test_what_a_thread_started_is_paused_too(bench, wait_for):
     wait_for(lambda: len(running.parts[0]) > 1000)
     running.box.pause()
     assert len(running.box.pids()) > 2
-    time.sleep(0.3)  # what is in the pipe by now is handed on
-    seen = len(running.parts[0])
-    time.sleep(0.5)
-    assert len(running.parts[0]) == seen
+    seen = 0
+
+    def stands():
+        nonlocal seen
+        before, seen = seen, len(running.parts[0])
+        time.sleep(0.5)  # what is in the pipe is handed on meanwhile
+        return before == seen == len(running.parts[0])
+
+    wait_for(stands)
     running.box.resume()
     wait_for(lambda: len(running.parts[0]) > seen)
     running.box.kill("seen enough")
