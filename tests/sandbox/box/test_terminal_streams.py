@@ -65,3 +65,23 @@ def test_a_sequence_left_open_does_not_hide_what_was_left_out():
         shown += os.read(master, 65536)
     output.close()
     os.close(master)
+
+
+def test_the_end_comes_after_every_piece_that_was_kept_back(tmp_path):
+    # A file takes each piece at once; whoever hears of the end lets go of the descriptors.
+    sink = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    inner, source = os.pipe()
+    loop = Loop()
+
+    def over():
+        output.close()
+        loop.running = False
+
+    output = Output(loop, [inner], [sink], Capped(8), over)
+    for piece in (b"abcdef", b"g", b"h"):
+        os.write(source, piece)
+        output._read(0)
+    os.close(source)
+    loop.after(10, over)
+    loop.run()
+    assert (tmp_path / "out").read_bytes() == b"abcdefgh"

@@ -207,7 +207,7 @@ class Output:
     ) -> None:
         self.loop, self.on_end, self.capped = loop, on_end, sieve
         self.pipes: list[int | None] = list(pipes)
-        self.ending = self.ended = False
+        self.ending = self.said = self.ended = False
         self.fault = ""
         """Why what the box said could not be handed on, where that was no reader who had enough."""
         # A stream that ends at a person's terminal is filtered even where the box has no terminal of its own.
@@ -302,17 +302,22 @@ class Output:
             return
         if not self.ending:
             self.ending = True
-            for screen in self.screens:
-                if screen is not None:
-                    screen.cut()
-            for which, data in self.capped.finish():
-                self._show(which, data)
-            for which, screen in enumerate(self.screens):
-                if screen is not None:
-                    self.outlets[which].write(screen.rest())
-        if not self.ended and not any(outlet.size for outlet in self.outlets):
+            self._show_the_rest()
+            self.said = True
+        if self.said and not self.ended and not any(outlet.size for outlet in self.outlets):
             self.ended = True
             self.on_end()
+
+    def _show_the_rest(self) -> None:
+        """What was kept back. Each piece that is taken at once leads to ``_check`` again, before the next one is written."""
+        for screen in self.screens:
+            if screen is not None:
+                screen.cut()
+        for which, data in self.capped.finish():
+            self._show(which, data)
+        for which, screen in enumerate(self.screens):
+            if screen is not None:
+                self.outlets[which].write(screen.rest())
 
     def abandon(self) -> None:
         """Give up on a caller that does not read: what was not handed over counts as dropped."""
