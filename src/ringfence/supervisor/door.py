@@ -26,7 +26,7 @@ from ringfence.policy.load import FILE_NAME
 from ringfence.policy.policy import Policy
 from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
-from ringfence.supervisor.paths import Paths
+from ringfence.supervisor.paths import Paths, file_stamp
 from ringfence.supervisor.presets import Presets
 from ringfence.supervisor.repository import Repository
 from ringfence.supervisor.trusting import trust_body
@@ -87,9 +87,9 @@ class Door:
         )
         key = (
             root,
-            *(_identity(file) for file in files),
-            _identity(f"{self._paths.state}/trust"),
-            _identity(f"{self._paths.state}/presets.lock"),
+            *(file_stamp(file) for file in files),
+            file_stamp(f"{self._paths.state}/trust"),
+            file_stamp(f"{self._paths.state}/presets.lock"),
         )
         with self._lock:
             found = self._cache.get(key)
@@ -203,14 +203,6 @@ def _fault(call: ToolCall, digest: Sha256, text: str) -> Decision:
         kind="fault",
     )
     return Decision(call_id=call.id, policy_digest=digest, reasons=(reason,))
-
-
-def _identity(path: str) -> tuple[int, ...]:
-    try:
-        info = os.stat(path)
-    except OSError:
-        return ()
-    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_uid, info.st_mode)
 
 
 def refuse_own_home_inside(policy: Policy) -> None:

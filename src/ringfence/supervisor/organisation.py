@@ -1,13 +1,12 @@
 """What the organisation's policy says to the ledger, read again whenever its file changed."""
 
-import os
 import threading
 
 from ringfence.ledger.classes import Organisation, Stated
 from ringfence.model.errors import RingfenceError
 from ringfence.policy.in_force import organisation_in_force
 from ringfence.policy.store import PolicyStore
-from ringfence.supervisor.paths import Paths
+from ringfence.supervisor.paths import Paths, file_stamp
 from ringfence.supervisor.presets import Presets
 
 POLICY_NAME = "policy.yaml"
@@ -27,7 +26,7 @@ class OrganisationPolicy:
     def retention(self) -> Organisation:
         """The days that it asks for. Never raises: a policy that cannot be used is an answer, and shortens nothing."""
         with self._lock:
-            identity = _identity(self._file)
+            identity = file_stamp(self._file)
             if self._kept is not None and identity and self._kept[0] == identity:
                 return self._kept[1]
             found = self._read()
@@ -52,12 +51,3 @@ class OrganisationPolicy:
             else Stated(operational_days=asked.operational_days, compliance_days=asked.compliance_days)
         )
         return Organisation(file=self._file, there=True, stated=stated, policy=str(policy.digest))
-
-
-def _identity(path: str) -> tuple[int, ...]:
-    """What changes when the file does; empty where it cannot be looked at, and then nothing is remembered."""
-    try:
-        info = os.stat(path)
-    except OSError:
-        return ()
-    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_uid, info.st_mode)

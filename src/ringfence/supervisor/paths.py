@@ -154,6 +154,15 @@ def identity(path: str) -> tuple[int, int] | None:
     return info.st_dev, info.st_ino
 
 
+def file_stamp(path: str) -> tuple[int, ...]:
+    """What changes when the file does; empty where it cannot be looked at, and then nothing is remembered."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return ()
+    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_uid, info.st_mode)
+
+
 def _root_seen_as() -> int:
     """The uid under which root's files appear here: 0, or the overflow uid in a user namespace that does not map root.
 
