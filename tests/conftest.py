@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if "/usr/sbin" not in os.environ["PATH"].split(":"):
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # nft and ip, which Debian leaves out of an ordinary user's path
@@ -22,7 +22,10 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 _hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (_hard, _hard))
 
-settings.register_profile("untimed", deadline=None)  # a busy machine makes no test fail
+# A busy machine makes no test fail; and what a test does with its fixture in one example does not matter to the next.
+settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 settings.load_profile("untimed")
 
 _guarded = False

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.ledger import start
@@ -79,7 +79,7 @@ def apply(folder: Path, change) -> None:
     path.write_bytes(content)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=120)
 @given(st.lists(damage(), min_size=1, max_size=3))
 def test_both_verifiers_agree_on_any_damage_and_opening_is_refused_or_whole(original, tmp_path, changes):
     folder = tmp_path / "ledger"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence import Policy, Tier, ToolCall
@@ -102,7 +102,7 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500)
 @given(lines)
 def test_no_line_crashes_or_hangs(policy_of: Callable[..., Policy], line: str) -> None:
     decision = policy_of(RULES).decide(ToolCall.shell(line))
@@ -110,7 +110,7 @@ def test_no_line_crashes_or_hangs(policy_of: Callable[..., Policy], line: str) -
     assert "judging failed" not in decision.reasons[0].because
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_no_argument_vector_crashes(policy_of: Callable[..., Policy], argv: list[str]) -> None:
     decision = policy_of(RULES).decide(ToolCall.argv(argv))
@@ -119,7 +119,7 @@ def test_no_argument_vector_crashes(policy_of: Callable[..., Policy], argv: list
         assert argv
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400)
 @given(st.text(max_size=60))
 def test_no_path_crashes(tmp_path: Path, text: str) -> None:
     fact = path_fact(f"/{text}", root=str(tmp_path))

@@ -15,7 +15,7 @@ GOOD = json.dumps(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
 def test_broken_bytes_are_an_error(data: bytes) -> None:
     for read in (read_fixtures, read_calls):
@@ -27,7 +27,7 @@ def test_broken_bytes_are_an_error(data: bytes) -> None:
             assert all(call_of(fixture).digest() for fixture in found)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, len(GOOD) - 1), st.binary(max_size=2))
 def test_a_changed_byte_never_turns_an_expectation_into_none(at: int, replacement: bytes) -> None:
     data = GOOD.encode()

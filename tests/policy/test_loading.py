@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence import Policy, Tier, ToolCall
@@ -208,7 +208,7 @@ def allowed(policy: Policy) -> bool:
     return any(policy.decide(call).tier is Tier.ALLOW for call in calls[:1] + calls[2:])
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400)
 @given(st.one_of(st.text(max_size=200), st.binary(max_size=200).map(lambda b: b.decode("latin-1"))))
 def test_broken_text_is_a_clear_error_and_no_permission(tmp_path: Path, text: str) -> None:
     for candidate in (text, HEAD + text):
@@ -225,7 +225,7 @@ def test_broken_text_is_a_clear_error_and_no_permission(tmp_path: Path, text: st
 SMALL = HEAD + "commands:\n  allow:\n    - argv_prefix: [git, status]\n  deny: [{argv_prefix: [ls]}]\n"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=400)
 @given(st.integers(0, len(SMALL) - 1), st.integers(0, 255), st.integers(0, 3))
 def test_a_flipped_byte_never_widens(tmp_path: Path, at: int, byte: int, cut: int) -> None:
     text = SMALL[:at] + chr(byte) + SMALL[at + cut :]
@@ -250,7 +250,7 @@ def test_the_effective_policy_comes_back(policy_of: Callable[..., Policy]) -> No
     assert again.effective() == policy.effective()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_a_broken_stored_policy_is_an_error(stored: bytes) -> None:
     with pytest.raises(PolicyError):

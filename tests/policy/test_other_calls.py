@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence import Policy, Tier, ToolCall
@@ -113,7 +113,7 @@ class TestFiles:
 names = st.sampled_from(["a", "b", "..", ".", "src", "SRC", "secret", "x.pem", "link", "hole"])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(st.lists(names, min_size=1, max_size=7), st.booleans())
 def test_however_a_denied_path_is_spelled_it_is_denied(
     policy_of: Callable[..., Policy], workspace: Path, parts: list[str], doubled: bool
@@ -284,7 +284,7 @@ class TestNetwork:
     def test_what_is_no_address_is_no_address(self, name: str) -> None:
         assert address_of(name) is None
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(st.text(max_size=40), st.text(alphabet="ab*.-1x", min_size=1, max_size=20))
     def test_no_host_text_breaks_the_rules(self, host: str, rule: str) -> None:
         matched = HostRule(rule).matches(host)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence import Policy, Tier, ToolCall
@@ -52,7 +52,7 @@ def has_opinion(policy: Policy, name: str) -> bool:
     return any(reason.kind == "rule" for reason in policy.decide(ToolCall.argv([name])).reasons)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(st.lists(documents, min_size=1, max_size=4))
 def test_merging_is_order_free(tmp_path: Path, texts: list[str]) -> None:
     scopes = list(zip(WIDER, texts, strict=False))
@@ -60,7 +60,7 @@ def test_merging_is_order_free(tmp_path: Path, texts: list[str]) -> None:
     assert len(results) == 1
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80)
 @given(documents, documents)
 def test_another_scope_only_tightens_an_opinion(tmp_path: Path, wide: str, narrow: str) -> None:
     before = merged(tmp_path, (Scope.USER, wide))
@@ -70,14 +70,14 @@ def test_another_scope_only_tightens_an_opinion(tmp_path: Path, wide: str, narro
             assert new >= old
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(documents, documents)
 def test_an_untrusted_repository_allows_nothing(tmp_path: Path, wide: str, narrow: str) -> None:
     policy = merged(tmp_path, (Scope.USER, wide), (Scope.REPOSITORY, narrow), trusted=False)
     assert Tier.ALLOW not in tiers(policy)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(documents, documents)
 def test_a_locked_section_gives_lower_scopes_no_allow(tmp_path: Path, wide: str, narrow: str) -> None:
     alone = merged(tmp_path, (Scope.ORGANISATION, wide + "locked: [commands]\n"))

@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.promotion.artifacts import members
@@ -31,7 +31,7 @@ from ringfence.promotion.strict import Malformed, parse
 from ringfence.promotion.trust import parse_trust
 from ringfence.promotion.vsa import verify_summary
 
-FAST = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(max_examples=150)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
@@ -230,7 +230,7 @@ def test_no_arrangement_of_words_hides_a_drop(words):
         assert kinds <= {"Create", "Alter", "Semicolon"}, text
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     raw=HOSTILE,
     name=st.sampled_from(["sandbox.json", "ci.intoto.jsonl", "ci.jwt", "ci.dsse.json", "explanation.dsse.json"]),

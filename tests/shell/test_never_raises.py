@@ -33,13 +33,13 @@ def sound(line: Line) -> None:
 
 
 @given(LINES)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 def test_any_line(text):
     sound(parse_line(text))
 
 
 @given(st.lists(st.text(max_size=12) | PIECES, max_size=8).map(tuple))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_vector(words):
     sound(parse_argv(words))
 
@@ -53,7 +53,7 @@ PLAIN = st.lists(
 
 
 @given(PLAIN, st.sampled_from([" ", "", "  ", "\t"]))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 def test_plain_lines_mean_the_same_to_the_grammar(tokens, blank):
     line = blank.join(tokens)
     if split(line) is not None:
@@ -74,7 +74,7 @@ def test_ordinary_lines_are_explained(ordinary_lines):
 
 
 @given(LINES, LINES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_two_lines_hold_the_commands_of_the_first(first, second):
     """What stands on a line that is explained is still found when something follows."""
     before = parse_line(first)

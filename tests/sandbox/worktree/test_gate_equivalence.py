@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.model.tier import Tier
@@ -108,16 +108,15 @@ def check_kept_back(fresh, rounds, kept, tier):
 
 KEPT = st.sampled_from(["d/", "f/", "a", "d/e/"])
 TIERS = st.sampled_from([Tier.ASK, Tier.DENY])
-OPTIONS = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
 
 
-@settings(max_examples=20, **OPTIONS)
+@settings(max_examples=20)
 @given(rounds=scripts)
 def test_the_tree_becomes_what_a_plain_copy_becomes(fresh, rounds):
     check_equivalence(fresh, rounds)
 
 
-@settings(max_examples=20, **OPTIONS)
+@settings(max_examples=20)
 @given(rounds=scripts, kept=KEPT, tier=TIERS)
 def test_what_the_policy_keeps_back_never_changes_and_the_box_goes_on_seeing_its_own(fresh, rounds, kept, tier):
     """Paths below ``kept`` stay as they were in the real tree; the next box sees exactly what the last one left."""
@@ -125,14 +124,14 @@ def test_what_the_policy_keeps_back_never_changes_and_the_box_goes_on_seeing_its
 
 
 @pytest.mark.slow
-@settings(max_examples=400, **OPTIONS)
+@settings(max_examples=400)
 @given(rounds=scripts)
 def test_many_scripts_end_as_in_a_plain_copy(fresh, rounds):
     check_equivalence(fresh, rounds)
 
 
 @pytest.mark.slow
-@settings(max_examples=400, **OPTIONS)
+@settings(max_examples=400)
 @given(rounds=scripts, kept=KEPT, tier=TIERS)
 def test_many_scripts_never_change_what_is_kept_back(fresh, rounds, kept, tier):
     check_kept_back(fresh, rounds, kept, tier)

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, _Together, is_ignored, parse
@@ -83,7 +83,7 @@ def ours(texts, path, directories):
     return False
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(texts=files)
 def test_every_path_is_ignored_exactly_when_git_says_so(repository, texts):
     root, paths = repository
@@ -102,7 +102,7 @@ def test_every_path_is_ignored_exactly_when_git_says_so(repository, texts):
     assert mine == git, (lines, sorted(mine ^ git))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=st.binary(max_size=300), path=st.binary(min_size=1, max_size=60))
 def test_no_ignore_file_and_no_name_is_a_fault(text, path):
     is_ignored([parse(text)], path.replace(b"\0", b""), directory=False)
