@@ -163,6 +163,14 @@ def test_whatever_a_box_put_in_the_place_of_git_folders_a_mission_ends(bench, od
     assert bench.box("git status --porcelain") == ""
 
 
+@pytest.mark.parametrize("pack", ["git pack-refs --all", "git gc -q"])
+def test_a_stash_that_was_packed_goes_on_also_where_no_gate_came_between(bench, pack):
+    bench.box(f"echo put by > a.txt; git stash -q; {pack}")
+    other_mission(bench, "m-2")
+    bench.box("git stash pop -q")
+    assert bench.box("cat a.txt") == "put by\n"
+
+
 @pytest.mark.parametrize(
     "change", ["rm .gitignore", "mv .gitignore rules", "ln -sf rules .gitignore", "rm -r sub; mkdir sub; touch sub/x.o"]
 )

@@ -1,11 +1,13 @@
 """The lower tree is not still: what someone else changed meanwhile is a conflict that loses neither side."""
 
 import os
+import shutil
 import threading
 import time
 
 import pytest
 
+from ringfence.model.errors import RingfenceError
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import apply, journal, kernel, staging
 
@@ -85,6 +87,30 @@ def test_a_file_takes_the_place_of_no_folder_that_a_person_put_in_a_files(bench)
     assert [i.path for i in report.conflicts if i.kept] == ["src/deep/c.py"]
     assert bench.read("src/deep/c.py/inner") == "person\n"
     assert bench.box("cat src/deep/c.py/inner") == "person\n"
+
+
+def test_an_empty_folder_that_a_person_put_in_a_files_place_stays(bench):
+    bench.box("echo agent > src/deep/c.py")
+    os.unlink(f"{bench.root}/src/deep/c.py")
+    os.mkdir(f"{bench.root}/src/deep/c.py")
+    only_conflict(bench.commit(), "src/deep/c.py")
+    assert os.path.isdir(f"{bench.root}/src/deep/c.py")
+
+
+@pytest.mark.parametrize("then", ["", "; echo f > src/deep"])
+def test_a_folder_goes_after_what_was_in_it_was_committed_by_name(bench, then):
+    bench.box(f"rm -r src/deep{then}")
+    assert [i.path for i in bench.commit(only=["src/deep/c.py"]).committed] == ["src/deep/c.py"]
+    assert [i.path for i in bench.commit().committed] == ["src/deep"]
+
+
+def test_a_folder_that_a_person_deleted_does_not_come_back_empty(bench):
+    bench.box("echo agent >> src/deep/c.py; chmod 700 src")
+    shutil.rmtree(f"{bench.root}/src")
+    assert [i.path for i in bench.commit().conflicts] == ["src/deep/c.py"]
+    assert bench.commit().committed == ()
+    assert not os.path.exists(f"{bench.root}/src")
+    assert bench.box("ls") == "a.txt\nrun.sh\n"
 
 
 def test_both_made_a_file_of_the_same_name(bench):
@@ -346,7 +372,7 @@ def test_a_failed_sync_is_a_fault_and_the_tree_is_given_back(bench, monkeypatch)
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(kernel, "sync_filesystem", broken)
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(RingfenceError, match=r"gate-hindered.*Input/output"):
         bench.commit()
     monkeypatch.undo()
     told = bench.tree.recover()

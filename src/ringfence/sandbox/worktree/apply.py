@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 
-from ringfence.sandbox.worktree import journal, kernel
+from ringfence.sandbox.worktree import journal, kernel, there
 from ringfence.sandbox.worktree.change import Identity
 from ringfence.sandbox.worktree.plan import Plan, Step
 from ringfence.sandbox.worktree.state import identity_of, unpack
@@ -35,10 +35,9 @@ def carry_out(plan: Plan, root: int, stage: int) -> tuple[dict[int, str], dict[i
 
 def _step(step: Step, root: int, stage: int) -> None:
     parent, _, name = os.fsdecode(step.path).rpartition("/")
-    try:
-        fd = kernel.open_directory(root, parent) if parent else os.dup(root)
-    except OSError as error:
-        raise Changed(f"its folder is gone or no longer a folder: {error.strerror}") from error
+    fd = there.folder(root, parent)
+    if fd is None:
+        raise Changed("its folder is gone or no longer a folder")
     try:
         if step.verb == "put":
             _put(step, fd, name, stage)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from ringfence.sandbox.worktree import stash
 from ringfence.sandbox.worktree.layers import OPAQUE
 from ringfence.sandbox.worktree.removal import remove_tree, set_out
+from ringfence.sandbox.worktree.there import is_folder, is_there
 
 _FRESH = "fresh-upper"
 
@@ -27,7 +28,7 @@ def make_upper(folder: str, root: str, carried: str) -> None:
 
 def take_on(carried: str, upper: str, like: str) -> None:
     """Let what an earlier mission carried on, if anything, become an upper directory that is not there yet."""
-    if not os.path.isdir(upper):
+    if not is_folder(upper):
         with contextlib.suppress(FileNotFoundError):
             os.rename(carried, upper)
             _fit(upper, like)
@@ -35,7 +36,7 @@ def take_on(carried: str, upper: str, like: str) -> None:
 
 def make_like(path: str, like: str) -> None:
     """Make a folder, if need be, with the mode and owner of another."""
-    if not os.path.isdir(path):
+    if not is_folder(path):
         os.makedirs(path)
         _fit(path, like)
 
@@ -45,9 +46,9 @@ def mend(folder: str, root: str) -> None:
     upper, fresh = f"{folder}/upper", f"{folder}/{_FRESH}"
     for own in (upper, f"{folder}/git-upper"):
         _open_to_us(own)
-    if not os.path.isdir(fresh):
+    if not is_folder(fresh):
         return
-    if os.path.isdir(upper):
+    if is_folder(upper):
         _merge_back(fresh, upper)
         remove_tree(fresh)
     else:
@@ -87,13 +88,13 @@ def carry_on(
         os.rename(fresh, upper)
     elif paths:
         for path in others:
-            if os.path.lexists(f"{target}/{path}"):
+            if is_there(f"{target}/{path}"):
                 _mirror(target, fresh, os.path.dirname(path))
                 _movable(f"{target}/{path}")
                 os.rename(f"{target}/{path}", f"{fresh}/{path}")
-        if os.path.isdir(f"{target}/.git") and not os.path.lexists(f"{fresh}/.git"):
+        if is_folder(f"{target}/.git") and not is_there(f"{fresh}/.git"):
             os.rename(f"{target}/.git", f"{fresh}/.git")  # another mission's stash: it waits for whoever comes next
-        elif os.path.isdir(f"{target}/.git"):
+        elif is_folder(f"{target}/.git"):
             stash.join(f"{target}/.git", f"{fresh}/.git")
         set_out(target, bin_folder)
         os.rename(fresh, target)
@@ -107,8 +108,8 @@ def hand_on(upper: str, target: str, names: Iterable[str], bin_folder: str) -> N
         _mirror(upper, fresh, os.path.dirname(name))
         _movable(f"{upper}/{name}")
         os.rename(f"{upper}/{name}", f"{fresh}/{name}")
-    if os.path.isdir(fresh):
-        if os.path.isdir(target):
+    if is_folder(fresh):
+        if is_folder(target):
             stash.join(target, fresh)
         set_out(target, bin_folder)
         os.rename(fresh, target)
@@ -125,24 +126,27 @@ def _fit(upper: str, root: str) -> None:
 def _merge_back(fresh: str, upper: str) -> None:
     for name in os.listdir(fresh):
         source, target = f"{fresh}/{name}", f"{upper}/{name}"
-        if not os.path.lexists(target):
+        if not is_there(target):
             os.rename(source, target)
-        elif os.path.isdir(source) and not os.path.islink(source) and os.path.isdir(target):
+        elif is_folder(source) and is_folder(target):
             _merge_back(source, target)
 
 
 def _keep_sealed(upper: str, path: str) -> None:
     """A kept folder that an opaque one above sealed is opaque itself from now on."""
-    if not os.path.isdir(f"{upper}/{path}") or os.path.islink(f"{upper}/{path}"):
+    if not is_folder(f"{upper}/{path}"):
         return
     above = os.path.dirname(path)
     while above:
         for mark in OPAQUE:
-            with contextlib.suppress(OSError):
-                if os.getxattr(f"{upper}/{above}", mark, follow_symlinks=False) == b"y":
-                    os.setxattr(f"{upper}/{path}", mark, b"y", follow_symlinks=False)
-                    return
+            if _marked(f"{upper}/{above}", mark):
+                os.setxattr(f"{upper}/{path}", mark, b"y", follow_symlinks=False)
+                return
         above = os.path.dirname(above)
+
+
+def _marked(path: str, mark: str) -> bool:
+    return mark in os.listxattr(path, follow_symlinks=False) and os.getxattr(path, mark, follow_symlinks=False) == b"y"
 
 
 def _mirror(upper: str, fresh: str, path: str) -> None:
@@ -150,7 +154,7 @@ def _mirror(upper: str, fresh: str, path: str) -> None:
     at = ""
     for part in path.split("/") if path else []:
         at = f"{at}/{part}"
-        if not os.path.isdir(fresh + at):
+        if not is_folder(fresh + at):
             info = os.lstat(upper + at)
             os.mkdir(fresh + at)
             if os.geteuid() == 0:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
-from ringfence.sandbox.worktree import apply, carrying, journal, kernel, layers, removal
+from ringfence.sandbox.worktree import apply, carrying, journal, layers, removal, there
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
 from ringfence.sandbox.worktree.judge import Judge, Verdict
 from ringfence.sandbox.worktree.plan import Packed, Plan, Step, ordered
@@ -60,7 +60,9 @@ class Gate:
         self._find_conflicts(chosen)
         chosen = [c for c in chosen if c.path not in self._conflicts]
         touched = [c for c in same if self._touched(c)]
+        calm = self._untouched_folders(chosen)
         done, folder = self._apply(chosen, touched, now) if chosen or touched else ([], "")
+        self.state.left |= _packed(self.lower, calm)
         exchanged = self._exchange_layer(changes, done, same)
         if not exchanged:
             self._clean(done, same)
@@ -121,23 +123,32 @@ class Gate:
         if change.kind is not ChangeKind.ADDED:
             return None
         met = ((stays[folded], place) for folded, place in _spellings(change.path) if folded in stays)
-        return next((path for (there, path), place in met if there != place), None)
+        return next((path for (where, path), place in met if where != place), None)
 
     def _find_conflicts(self, chosen: list[Change]) -> None:
         mark = self.state.files.instant()
         folders: dict[str, bool] = {"": False}
+        inside = {change.path.rpartition("/")[0] for change in chosen}
         for change in chosen:
             if _follows(change) or (change.node is Node.DIRECTORY and change.kind is ChangeKind.MODE):
                 continue
             now = journal.source_identity(self.lower, change.path)
             self._seen[change.path] = pack(now)
-            empty = change.kind is ChangeKind.DELETED and change.node is Node.DIRECTORY  # else what is in it tells
-            if self.state.changed_since(change.path, now) or (empty and now is not None and now.ctime_ns > mark):
+            goes = change.was is Node.DIRECTORY and change.kind in {ChangeKind.DELETED, ChangeKind.TYPE}
+            empty = goes and change.path not in inside  # else what is in it tells
+            touched = empty and now is not None and self.state.touched_since(change.path, now)
+            if touched or self.state.changed_since(change.path, now):
                 self._conflicts[change.path] = _CONFLICT
             elif change.kind is not ChangeKind.ADDED and self._moved(change.path.rpartition("/")[0], mark, folders):
                 self._conflicts[change.path] = "someone else moved its folder since the mission could have read it"
             elif change.kind is ChangeKind.ADDED and self._was_removed(change, mark):
                 self._conflicts[change.path] = "someone else removed it since the mission could have read it"
+
+    def _untouched_folders(self, chosen: list[Change]) -> list[str]:
+        """Folders that the commit is about to change, and nobody else did: what they are afterwards is the gate's doing."""
+        parents = _packed(self.lower, {c.path.rpartition("/")[0] for c in chosen})
+        found = ((os.fsdecode(path), unpack(packed)) for path, packed in parents.items())
+        return [path for path, now in found if now is not None and not self.state.touched_since(path, now)]
 
     def _moved(self, path: str, mark: int, known: dict[str, bool]) -> bool:
         """A folder put here from elsewhere has a new ctime and an old mtime; making or removing entries moves both."""
@@ -256,7 +267,7 @@ class Gate:
         """Move the mission's version out of the layer, so that its next call sees what the other one wrote."""
         folder = journal.next_folder(f"{self.folder}/aside")
         parent, _, name = path.rpartition("/")
-        fd = _directory(self.upper, parent)
+        fd = there.folder(self.upper, parent)
         if fd is not None:
             try:
                 info = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -269,6 +280,9 @@ class Gate:
             finally:
                 os.close(fd)
         layers.expose(self.upper, self.lower, path)
+        while parent and _entry(self.lower, parent) is None:  # what was made for it alone goes with it
+            layers.drop_empty(self.upper, parent)
+            parent = parent.rpartition("/")[0]
 
     def _remember(self, changes: list[Change], settled: set[Change]) -> None:
         """Note how the real tree looked below what stays in the layer, for the day a person commits it or unignores it."""
@@ -341,13 +355,15 @@ def bases_after(steps: Iterable[Step], root: int) -> dict[bytes, Base]:
 
 
 def recover(mission: str, upper: str, root: int, stage: str) -> list[str]:
-    """Finish or take back what a crash cut short in one mission. Gives a line for a person per journal touched."""
+    """Finish or take back what a crash cut short in one mission. Gives a line for a person per journal touched.
+
+    No commit of the mission is under way then, so what one could not remove of its staging folder goes too.
+    """
     told = []
     for record in journal.journals(mission):
         if record.has("clean") or record.has("undone"):
             continue
         if not record.has("plan"):
-            removal.remove_tree(stage)
             removal.remove_tree(record.folder)
             continue
         if not record.has("done"):
@@ -362,12 +378,12 @@ def recover(mission: str, upper: str, root: int, stage: str) -> list[str]:
         _clean_again(record, upper, root)
         record.mark("clean")
         told.append(f"commit {record.folder} was complete: the layer was cleaned of it")
+    removal.remove_tree(stage)
     return told
 
 
 def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
     plan, void = record.plan(), set(record.outcome().void)
-    removal.remove_tree(os.fsdecode(plan.stage))
     try:
         fd = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -388,6 +404,12 @@ def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
         layers.prune(fd, root, paths)
     finally:
         os.close(fd)
+
+
+def _packed(fd: int, paths: Iterable[str]) -> dict[bytes, Packed]:
+    """How those of the paths look that are there."""
+    found = ((os.fsencode(path), pack(journal.source_identity(fd, path))) for path in paths if path)
+    return {path: packed for path, packed in found if packed is not None}
 
 
 def _follows(change: Change) -> bool:
@@ -416,21 +438,10 @@ def _list_of(path: str, verdict: Verdict, finished: set[str], conflicts: dict[st
 
 def _entry(fd: int, path: str) -> os.stat_result | None:
     parent, _, name = path.rpartition("/")
-    inner = _directory(fd, parent)
+    inner = there.folder(fd, parent)
     if inner is None:
         return None
     try:
-        return os.stat(name, dir_fd=inner, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
+        return there.entry(inner, name)
     finally:
         os.close(inner)
-
-
-def _directory(fd: int, path: str) -> int | None:
-    if not path:
-        return os.dup(fd)
-    try:
-        return kernel.open_directory(fd, path)
-    except OSError:
-        return None

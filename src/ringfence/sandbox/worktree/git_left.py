@@ -4,14 +4,12 @@ A file that stays hides what the person's git writes there later: only what wait
 (the stash, staged work, a rebase that stopped), may.
 """
 
-import os
-import stat
 from collections.abc import Collection, Iterable
 
-from ringfence.sandbox.worktree import kernel
 from ringfence.sandbox.worktree.change import Change, ChangeKind
 from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX
+from ringfence.sandbox.worktree.there import small_file
 
 _CARRIED = ("objects", "refs/stash", "refs/notes", "logs/refs/stash", "logs/refs/notes")
 _IN_PROGRESS = (
@@ -61,12 +59,7 @@ def goes(change: Change, waiting: Collection[str], *, packed: bool, other: bool,
 
 def layer_index(side: GitSide) -> bytes:
     """The index that a layer holds; empty where it holds none."""
-    try:
-        file = kernel.open_beneath(side.upper, side.physical(".git/index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    with open(file, "rb") as stream:
-        return stream.read(MAX_INDEX) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+    return small_file(side.upper, side.physical(".git/index"), MAX_INDEX) or b""
 
 
 def carried(changes: Iterable[Change], *, staged: bool, stale: bool) -> tuple[str, ...]:

@@ -23,7 +23,9 @@ from ringfence.sandbox.worktree.change import Identity
 from ringfence.sandbox.worktree.plan import Outcome, Plan, Step
 from ringfence.sandbox.worktree.removal import remove_tree
 from ringfence.sandbox.worktree.state import identity_of, pack, unpack
+from ringfence.sandbox.worktree.there import folder, is_there
 
+_STAYS = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EBUSY})
 _at_step: Callable[[str], None] | None = None
 """Called at each point where a crash would matter; tests put a kill here."""
 
@@ -98,7 +100,7 @@ class Journal:
 
     def has(self, name: str) -> bool:
         """Whether a mark is there."""
-        return os.path.exists(f"{self.folder}/{name}")
+        return is_there(f"{self.folder}/{name}")
 
     def plan(self) -> Plan:
         """The plan. Raises RingfenceError where it is damaged."""
@@ -133,9 +135,8 @@ class Journal:
     def _restore(self, root: int, stage: int, step: Step) -> bool | None:
         """True: given back. False: someone else changed it. None: there was nothing to do."""
         parent, name = _split(step.path)
-        try:
-            fd = _parent(root, parent)
-        except OSError:
+        fd = folder(root, parent)
+        if fd is None:
             return None if step.before is None else False
         try:
             now = _identity(fd, name)
@@ -211,7 +212,7 @@ class Journal:
         try:
             with open(f"{self.folder}/{name}", "rb") as stream:
                 return msgspec.msgpack.decode(stream.read(), type=kind)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (FileNotFoundError, PermissionError, msgspec.MsgspecError) as error:
             raise RingfenceError(
                 "journal-unreadable",
                 f"the undo journal of a commit cannot be read: {error}",
@@ -237,16 +238,15 @@ def next_folder(base: str) -> str:
 def journals(mission: str) -> list[Journal]:
     """The journals of a mission, oldest first."""
     base = f"{mission}/journal"
-    names = sorted(n for n in os.listdir(base) if n.isdigit()) if os.path.isdir(base) else []
+    names = sorted(n for n in os.listdir(base) if n.isdigit()) if is_there(base) else []
     return [Journal(f"{base}/{name}") for name in names]
 
 
 def source_identity(fd: int, path: str) -> Identity | None:
     """The identity of an entry below ``fd``, without following links anywhere on the way."""
     parent, _, name = path.rpartition("/")
-    try:
-        inner = kernel.open_directory(fd, parent) if parent else os.dup(fd)
-    except OSError:
+    inner = folder(fd, parent)
+    if inner is None:
         return None
     try:
         return _identity(inner, name)
@@ -301,7 +301,9 @@ def _remove_made(fd: int, name: str, now: Identity | None) -> bool | None:
         return None
     try:
         os.rmdir(name, dir_fd=fd)
-    except OSError:
+    except OSError as error:
+        if error.errno not in _STAYS:
+            raise
         return False  # someone put something there
     return True
 

@@ -20,6 +20,7 @@ from ringfence.sandbox.worktree.journal import source_identity
 from ringfence.sandbox.worktree.links import is_winding, leads_to
 from ringfence.sandbox.worktree.reached import NOTHING, Reached
 from ringfence.sandbox.worktree.staging import narrowed
+from ringfence.sandbox.worktree.there import folder
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
 PIECE = 4 * 1024 * 1024
@@ -147,9 +148,8 @@ class Judge:
         return stay[0]
 
     def _names_below(self, parent: str) -> list[str]:
-        try:
-            fd = kernel.open_directory(self.lower, parent) if parent else os.dup(self.lower)
-        except OSError:
+        fd = folder(self.lower, parent)
+        if fd is None:
             return []
         try:
             return os.listdir(fd)

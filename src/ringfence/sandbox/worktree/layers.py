@@ -4,13 +4,12 @@ An upper directory holds what an agent wrote: it is changed here only while no b
 """
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Iterable
 
 from ringfence.model.errors import RingfenceError
-from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree import kernel, there
 from ringfence.sandbox.worktree.removal import remove_tree
 from ringfence.sandbox.worktree.walk import overlay_attributes
 
@@ -41,12 +40,12 @@ def write(upper: int, path: str, data: bytes, owner: tuple[int, int]) -> None:
     try:
         *folders, name = path.split("/")
         for part in folders:
-            if _lstat(here, part) is None:
+            if there.entry(here, part) is None:
                 os.mkdir(part, 0o755, dir_fd=here)
                 _own(here, part, owner)
             here = _step(here, kernel.open_directory(here, part))
-        there = _lstat(here, name)
-        if there is not None and stat.S_ISCHR(there.st_mode):
+        now = there.entry(here, name)
+        if now is not None and stat.S_ISCHR(now.st_mode):
             _unlink(here, name)
         with contextlib.suppress(FileExistsError):
             file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here)
@@ -71,7 +70,7 @@ def expose(upper: int, lower: int, path: str) -> None:
     try:
         for part in parts[:-1]:
             _open_up(here, below, part)
-            info = _lstat(here, part)
+            info = there.entry(here, part)
             if info is None:
                 return
             if stat.S_ISCHR(info.st_mode):
@@ -93,11 +92,11 @@ def expose(upper: int, lower: int, path: str) -> None:
 def holds(upper: int, path: str) -> bool:
     """Whether the layer has an entry of its own for this path."""
     parent, _, name = path.rpartition("/")
-    fd = _directory(upper, parent) if parent else os.dup(upper)
+    fd = there.folder(upper, parent)
     if fd is None:
         return False
     try:
-        return _lstat(fd, name) is not None
+        return there.entry(fd, name) is not None
     finally:
         os.close(fd)
 
@@ -111,10 +110,10 @@ def _is_hidden(upper: int, place: str) -> bool:
     here = os.dup(upper)
     try:
         for name in place.split("/"):
-            info = _lstat(here, name)
+            info = there.entry(here, name)
             if info is None or not stat.S_ISDIR(info.st_mode):
                 return info is not None
-            inner = _directory(here, name)
+            inner = there.folder(here, name)
             if inner is None:
                 return True
             here = _step(here, inner)
@@ -127,9 +126,9 @@ def _is_hidden(upper: int, place: str) -> bool:
 
 def unseal(upper: int, lower: int, path: str) -> None:
     """Let what the real tree gets in a folder from now on show through; what is hidden now is hidden name by name."""
-    here = _directory(upper, path)
+    here = there.folder(upper, path)
     if here is not None:
-        below = _directory(lower, path)
+        below = there.folder(lower, path)
         try:
             _open_up(here, -1 if below is None else below, "")
         finally:
@@ -141,7 +140,7 @@ def unseal(upper: int, lower: int, path: str) -> None:
 def drop(upper: int, path: str) -> None:
     """Remove one entry of the layer, if it is there: a file, link, whiteout or whole folder."""
     parent, _, name = path.rpartition("/")
-    fd = _directory(upper, parent) if parent else os.dup(upper)
+    fd = there.folder(upper, parent)
     if fd is None:
         return
     try:
@@ -153,7 +152,7 @@ def drop(upper: int, path: str) -> None:
 def drop_empty(upper: int, path: str) -> None:
     """Remove a folder of the layer if nothing is in it."""
     parent, _, name = path.rpartition("/")
-    fd = _directory(upper, parent) if parent else os.dup(upper)
+    fd = there.folder(upper, parent)
     if fd is not None:
         try:
             with contextlib.suppress(OSError):
@@ -171,10 +170,10 @@ def prune(upper: int, lower: int, paths: Iterable[str]) -> None:
             parents.add(path)
     for path in sorted(parents, key=lambda p: -p.count("/")):
         parent, _, name = path.rpartition("/")
-        up = _directory(upper, parent) if parent else os.dup(upper)
+        up = there.folder(upper, parent)
         if up is None:
             continue
-        low = _directory(lower, parent) if parent else os.dup(lower)
+        low = there.folder(lower, parent)
         try:
             _prune_one(up, low, name, sealed=_sealed(upper, parent))
         finally:
@@ -184,7 +183,7 @@ def prune(upper: int, lower: int, paths: Iterable[str]) -> None:
 
 
 def _remove_entry(fd: int, name: str) -> None:
-    info = _lstat(fd, name)
+    info = there.entry(fd, name)
     if info is not None and stat.S_ISDIR(info.st_mode):
         remove_tree(name, dir_fd=fd)
     elif info is not None:
@@ -214,7 +213,7 @@ def _open_up(here: int, below: int, keep: str) -> None:
 
 def _seal(here: int, below: int, name: str, mark: str) -> None:
     """Make a folder opaque that has one of the same name below."""
-    under, info = _lstat(below, name), _lstat(here, name)
+    under, info = there.entry(below, name), there.entry(here, name)
     if under is None or info is None or not stat.S_ISDIR(under.st_mode) or not stat.S_ISDIR(info.st_mode):
         return
     fd = kernel.open_directory(here, name)
@@ -225,7 +224,7 @@ def _seal(here: int, below: int, name: str, mark: str) -> None:
 
 
 def _whiteout_children(here: int, below: int, name: str) -> bool:
-    low = _directory(below, name) if below >= 0 else None
+    low = there.folder(below, name) if below >= 0 else None
     if low is None:
         return False
     try:
@@ -248,7 +247,7 @@ def _whiteout_children(here: int, below: int, name: str) -> bool:
 def _sealed(upper: int, path: str) -> bool:
     """Whether a folder of the layer, or one above it, is opaque."""
     while path:
-        fd = _directory(upper, path)
+        fd = there.folder(upper, path)
         if fd is not None:
             try:
                 if "opaque" in overlay_attributes(fd):
@@ -260,8 +259,7 @@ def _sealed(upper: int, path: str) -> bool:
 
 
 def _prune_one(up: int, low: int | None, name: str, *, sealed: bool) -> None:
-    info = _lstat(up, name)
-    under = _lstat(low, name) if low is not None else None
+    info, under = there.entry(up, name), there.entry(low, name)
     if info is None:
         return
     if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0 and under is None:
@@ -269,7 +267,7 @@ def _prune_one(up: int, low: int | None, name: str, *, sealed: bool) -> None:
     elif stat.S_ISDIR(info.st_mode) and under is not None and stat.S_ISDIR(under.st_mode):
         fd = kernel.open_directory(up, name)
         try:
-            below = _directory(low, name) if low is not None else None
+            below = there.folder(low, name) if low is not None else None
             try:
                 hides = sealed or ("opaque" in overlay_attributes(fd) and below is not None and bool(os.listdir(below)))
             finally:
@@ -301,15 +299,6 @@ def _whiteout(fd: int, name: str) -> None:
         os.mknod(name, stat.S_IFCHR | 0o000, 0, dir_fd=fd)
 
 
-def _directory(fd: int, path: str) -> int | None:
-    try:
-        return kernel.open_directory(fd, path)
-    except OSError as error:
-        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES}:
-            return None
-        raise
-
-
 def _enter(fd: int, name: str, info: os.stat_result) -> int:
     """A folder of the layer; one that the box closed to everybody is open to its owner from now on."""
     if os.geteuid() and stat.S_IMODE(info.st_mode) & 0o700 != 0o700:
@@ -326,16 +315,9 @@ def _step_below(old: int, part: str) -> int:
     """The same folder of the real tree, or -1 where it has none: then nothing can show through."""
     if old < 0:
         return -1
-    new = _directory(old, part)
+    new = there.folder(old, part)
     os.close(old)
     return -1 if new is None else new
-
-
-def _lstat(fd: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return None
 
 
 def _escaped(path: str) -> str:

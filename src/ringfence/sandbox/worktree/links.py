@@ -9,6 +9,7 @@ import os
 import stat
 
 from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.there import NOT_THERE
 
 MAX_LINKS = 40
 MAX_WAYS = 64
@@ -79,8 +80,10 @@ def _read_links(upper: int, lower: int, path: str) -> set[str | None]:
     for fd in (upper, lower):
         try:
             link = kernel.open_beneath(fd, path, os.O_PATH | os.O_NOFOLLOW)
-        except OSError:
-            continue
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                continue
+            raise
         try:
             info = os.fstat(link)
             found.add(os.readlink("", dir_fd=link) if stat.S_ISLNK(info.st_mode) else None)

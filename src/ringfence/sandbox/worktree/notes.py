@@ -19,9 +19,13 @@ class Notes(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def take_notes(path: str, record: LayerState) -> None:
-    """Let a mission's new record begin with what was noted of the layer that it takes on."""
+    """Let a mission's new record begin with what was noted of the layer that it takes on; ``drop_notes`` once it is stored."""
     notes = _load(path)
     record.index, record.index_says, record.ignored = notes.index, notes.index_says, notes.ignored
+
+
+def drop_notes(path: str) -> None:
+    """Remove what was noted."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 
@@ -44,8 +48,7 @@ def note(path: str, record: LayerState | None, ignored: list[str], git: tuple[st
         whole = any(name.endswith("index") for name in git)
         notes.index, notes.index_says = (record.index, record.index_says) if whole else (None, "")
     if notes == Notes():
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        drop_notes(path)
     else:
         with open(path + ".new", "wb") as stream:
             stream.write(msgspec.msgpack.encode(notes))
@@ -60,5 +63,5 @@ def _load(path: str) -> Notes:
             return msgspec.msgpack.decode(stream.read(), type=Notes)
     except FileNotFoundError:
         return Notes()
-    except (OSError, msgspec.MsgspecError):
+    except (PermissionError, msgspec.MsgspecError):
         return Notes(index=_NOTHING, ignored={b"": Mark(stamp_ns=1)})

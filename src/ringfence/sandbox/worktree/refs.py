@@ -10,7 +10,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree import kernel, there
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node
 from ringfence.sandbox.worktree.git_side import GitSide
 
@@ -145,9 +145,8 @@ def remote_names(common: int) -> frozenset[str]:
     waiting = [_REMOTES.rstrip("/")]
     while waiting:
         path = waiting.pop()
-        try:
-            folder = kernel.open_directory(common, path)
-        except OSError:
+        folder = there.folder(common, path)
+        if folder is None:
             continue
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -187,8 +186,10 @@ def read_head(directory: str) -> str:
     """What HEAD of a git directory of the person's names; empty where it cannot be read."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return ""
+    except OSError as error:
+        if error.errno in there.NOT_THERE:
+            return ""
+        raise
     try:
         return _head(_read(fd, "HEAD"))
     except Unreadable:
@@ -217,9 +218,8 @@ def _packed(data: bytes | None, other: dict[str, str], *, strict: bool = False) 
 
 def _loose(fd: int, path: str, found: dict[str, str], other: dict[str, str]) -> None:
     """The person's ref files in a folder and below it; those that no layer may have go to ``other``."""
-    try:
-        folder = kernel.open_directory(fd, path)
-    except OSError:
+    folder = there.folder(fd, path)
+    if folder is None:
         return
     try:
         with os.scandir(folder) as entries:

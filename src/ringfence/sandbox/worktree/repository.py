@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass
 
 from ringfence.model.errors import RingfenceError
+from ringfence.sandbox.worktree.there import NOT_THERE
 
 _LIMIT = 8192
 
@@ -83,8 +84,10 @@ def read_small(path: str, limit: int) -> bytes:
     """A file of the person's own git directory; empty where it is absent or no regular file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
+    except OSError as error:
+        if error.errno in NOT_THERE:
+            return b""
+        raise
     with open(fd, "rb") as stream:
         return stream.read(limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
 

@@ -11,10 +11,13 @@ import stat
 from collections.abc import Iterator
 
 from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree.there import NOT_THERE, entry, folder, small_file
 
 _LOG, _REF = "logs/refs/stash", "refs/stash"
 _WHOLE = ("objects", "refs/notes", "logs/refs/notes")
 _LINE = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) ((?:[0-9a-f]{40}|[0-9a-f]{64})) [^\n]+\Z")
+_ODD = NOT_THERE | {errno.EEXIST, errno.EISDIR, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.EPERM}
+"""What something else in the place of a folder or file of git's is answered with."""
 _FRESH = "stash.lock"
 _DEEPEST = 32
 _MAX_LOG = 4 * 1024 * 1024
@@ -43,7 +46,7 @@ def _odd_places() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+        if error.errno not in _ODD:
             raise
 
 
@@ -56,15 +59,14 @@ def _opened(opened: contextlib.ExitStack, path: str) -> int:
 def _move(source: int, target: int, path: str, depth: int = 0) -> None:
     """Move what is below ``path`` and not there yet; folders that both have only as deep as git nests them."""
     with contextlib.ExitStack() as opened:
-        try:
-            here = kernel.open_directory(source, path)
-        except OSError:
+        here = folder(source, path)
+        if here is None:
             return
         opened.callback(os.close, here)
         there = _made(target, path)
         opened.callback(os.close, there)
         for name in os.listdir(here):
-            info = _lstat(there, name)
+            info = entry(there, name)
             if info is None:
                 os.rename(name, name, src_dir_fd=here, dst_dir_fd=there)
             elif stat.S_ISDIR(info.st_mode) and depth < _DEEPEST:
@@ -76,7 +78,7 @@ def _made(fd: int, path: str) -> int:
     here = os.dup(fd)
     try:
         for part in path.split("/"):
-            if _lstat(here, part) is None:
+            if entry(here, part) is None:
                 info = os.fstat(here)
                 os.mkdir(part, stat.S_IMODE(info.st_mode), dir_fd=here)
                 if os.geteuid() == 0:
@@ -92,20 +94,11 @@ def _made(fd: int, path: str) -> int:
 
 def _entries(fd: int) -> list[tuple[bytes, bytes]]:
     """The stash of a layer, oldest first: the commit that an entry names, and its line. Nothing where it has none."""
-    if not _read(fd, _REF):
+    if not small_file(fd, _REF, _MAX_LOG):
         return []
-    text = _read(fd, _LOG)
+    text = small_file(fd, _LOG, _MAX_LOG) or b""
     matches = (_LINE.match(line) for line in text.split(b"\n"))
     return [(match[1], match[0]) for match in matches if match is not None]
-
-
-def _read(fd: int, path: str) -> bytes:
-    try:
-        file = kernel.open_beneath(fd, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    with open(file, "rb") as stream:
-        return stream.read(_MAX_LOG) if stat.S_ISREG(os.fstat(file).st_mode) else b""
 
 
 def _store(fd: int, entries: list[tuple[bytes, bytes]]) -> None:
@@ -117,23 +110,16 @@ def _store(fd: int, entries: list[tuple[bytes, bytes]]) -> None:
         before = new
     for path, data in ((_LOG, b"".join(lines)), (_REF, before + b"\n")):
         parent, _, name = path.rpartition("/")
-        folder = _made(fd, parent)
+        inner = _made(fd, parent)
         try:
-            info = os.fstat(folder)
+            info = os.fstat(inner)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(_FRESH, dir_fd=folder)
-            fresh = os.open(_FRESH, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+                os.unlink(_FRESH, dir_fd=inner)
+            fresh = os.open(_FRESH, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=inner)
             with open(fresh, "wb") as stream:
                 stream.write(data)
                 if os.geteuid() == 0:
                     os.fchown(stream.fileno(), info.st_uid, info.st_gid)
-            os.rename(_FRESH, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(_FRESH, name, src_dir_fd=inner, dst_dir_fd=inner)
         finally:
-            os.close(folder)
-
-
-def _lstat(fd: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return None
+            os.close(inner)

@@ -60,6 +60,8 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
     bases: dict[bytes, Base] = {}
     hiding: list[bytes] = []
     """Places of the layer behind which the real tree was out of sight when the last gate ended, all that is below them too."""
+    left: dict[bytes, tuple[int, int, int, int, int, int]] = {}
+    """Folders of the real tree in which the gate itself changed something since the last mount, as it left them."""
     ignored: dict[bytes, Mark] = {}
     """Places of the layer that git ignored at the last gate, each with the mark of the call in which it came to the layer."""
     refs: dict[bytes, str] = {}
@@ -71,6 +73,8 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
 
     def stamp(self) -> None:
         """Note that the layer is about to be mounted."""
+        if self.files.gated:
+            self.left = {}
         self.files.set()
         self.git.set()
 
@@ -83,6 +87,10 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
                 return base.changed or now is None or base.identity[:2] != (now.device, now.inode)
             return base.changed or base.identity != pack(now)
         return now is not None and not folder and now.ctime_ns > self._mark(os.fsencode(path)).instant()
+
+    def touched_since(self, path: str, now: Identity) -> bool:
+        """Whether someone else made, removed or renamed anything in a folder of the real tree, or put it there, since the mount."""
+        return now.ctime_ns > self.files.instant() and self.left.get(os.fsencode(path)) != pack(now)
 
     def since(self, places: Iterable[str]) -> dict[bytes, Mark]:
         """By place, the mark of the call in which the first of what it holds came to the layer."""
@@ -122,7 +130,7 @@ def load(folder: str) -> LayerState | None:
             return msgspec.msgpack.decode(stream.read(), type=LayerState)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (PermissionError, IsADirectoryError, msgspec.MsgspecError) as error:
         raise RingfenceError(
             "layer-unreadable",
             f"the record of this mission's layer cannot be read: {error}",

@@ -23,9 +23,10 @@ from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.opening import opened_side, opened_taking
 from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
-from ringfence.sandbox.worktree.refs import Unreadable, real_refs
+from ringfence.sandbox.worktree.refs import Unreadable, packed_away, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, entries, recover_index, same_tree
+from ringfence.sandbox.worktree.there import is_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class Takeover:
     def recover(self, folder: str, layer: Layer) -> list[str]:
         """After a crash: let the index follow a HEAD that had moved. Gives a line for a person where there was something to do."""
         record = state.load(folder)
-        if record is None or record.index_owed is None or not os.path.isdir(f"{folder}/upper"):
+        if record is None or record.index_owed is None or not is_folder(f"{folder}/upper"):
             return []
         with self._taking(layer) as taking:
             taking.finish()
@@ -116,6 +117,8 @@ class Takeover:
             return ()
         folder = os.path.dirname(layer.upper)
         with opened_side(self.root, folder, self.repository) as side:
+            for name, value in packed_away(side).items():  # where no gate came between
+                layers.write(side.upper, side.physical(f".git/{name}"), f"{value}\n".encode(), layer.owner)
             index = layer_index(side)
             staged = bool(index) and not same_tree(index, read_small(self.repository.index, MAX_INDEX))
             stale = self._index_differs(record)
@@ -126,7 +129,7 @@ class Takeover:
     def make_beside(self, folder: str, carried: str = "") -> None:
         """Make the folders of the layer beside the worktree's, where there is one, of what was ``carried`` on."""
         if self.repository is not None and not self.repository.inside:
-            if carried and not os.path.isdir(f"{folder}/git-upper"):
+            if carried and not is_folder(f"{folder}/git-upper"):
                 carrying.take_on(f"{carried}-git", f"{folder}/git-upper", self.repository.common)
             for name in ("git-upper", "git-work"):
                 carrying.make_like(f"{folder}/{name}", self.repository.common)

@@ -4,7 +4,6 @@ This is what the supervisor calls. Nothing here decides: the policy is asked thr
 """
 
 import contextlib
-import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +18,18 @@ from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
 from ringfence.sandbox.worktree.gate import Gate, recover
 from ringfence.sandbox.worktree.guard import STAGE
+from ringfence.sandbox.worktree.hindered import told
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
 from ringfence.sandbox.worktree.lock import RepositoryLock
-from ringfence.sandbox.worktree.notes import note, take_notes
+from ringfence.sandbox.worktree.notes import drop_notes, note, take_notes
 from ringfence.sandbox.worktree.opening import opened
 from ringfence.sandbox.worktree.reached import NOTHING, list_tracked, look
 from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index
 from ringfence.sandbox.worktree.takeover import Takeover
+from ringfence.sandbox.worktree.there import is_folder, is_there
 from ringfence.sandbox.worktree.tracked import Tracked
 from ringfence.sandbox.worktree.walk import Walk
 
@@ -74,17 +75,18 @@ class Worktree:
     ) -> "Worktree":
         """The worktree at ``root``. Raises RingfenceError with the remedy for a folder that cannot be fenced."""
         real = check_root(root)
-        for name in ("locks", "repositories", "missions"):
-            os.makedirs(f"{state_dir}/{name}", mode=0o700, exist_ok=True)
-        state_real = os.path.realpath(state_dir)
-        check_state(state_real, real)
-        tree = cls(
-            root=real,
-            state_dir=state_real,
-            repository=find_repository(real),
-            hides=policy_hides or _never,
-            explicit=explicit or _never,
-        )
+        with told(state_dir):
+            for name in ("locks", "repositories", "missions"):
+                os.makedirs(f"{state_dir}/{name}", mode=0o700, exist_ok=True)
+            state_real = os.path.realpath(state_dir)
+            check_state(state_real, real)
+            tree = cls(
+                root=real,
+                state_dir=state_real,
+                repository=find_repository(real),
+                hides=policy_hides or _never,
+                explicit=explicit or _never,
+            )
         tree._lock = RepositoryLock(f"{state_real}/locks/{tree.key}.lock", timeout=timeout)
         return tree
 
@@ -92,20 +94,10 @@ class Worktree:
     def lock(self) -> Iterator[None]:
         """Hold the repository: mounts, commits and host-side file tools take turns. Re-entrant for one thread.
 
-        A disk that is full becomes a RingfenceError: a commit that was under way is finished or taken back at the next one.
+        What the kernel refuses becomes a RingfenceError: a commit that was under way is finished or taken back at the next one.
         """
-        with self._lock.held():
-            try:
-                yield
-            except OSError as error:
-                if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
-                    raise
-                raise RingfenceError(
-                    "gate-no-room",
-                    f"there was no room for the fence's own files: {error.strerror}; what the mission changed is in its layer",
-                    where=repr(error.filename or self._state),
-                    remedy="free some space on the file systems of the repository and of the home, then try again",
-                ) from error
+        with told(self._state), self._lock.held():
+            yield
 
     def layer(self, mission: MissionId) -> Layer:
         """The mission's layer, made if need be, ready to be mounted now: what others change from here on is a conflict."""
@@ -113,14 +105,17 @@ class Worktree:
         with self.lock():
             carrying.make_upper(folder, self.root, self._carried)
             self._git.make_beside(folder, self._carried)
-            record = state.load(folder) or self._begun()
+            known = state.load(folder)
+            record = known or self._begun()
             self._same_root(record, folder)
             self._git.drop_stale(record, folder)
             with opened(f"{folder}/upper") as upper:
                 record.hiding = layers.hiding(upper, map(os.fsdecode, record.hiding))
             record.stamp()
             state.store(folder, record)
-        return self._layer(folder)
+            if known is None:
+                drop_notes(f"{self._carried}.notes")
+            return self._layer(folder)
 
     def _begun(self) -> state.LayerState:
         info = os.stat(self.root)
@@ -131,15 +126,15 @@ class Worktree:
     def look(self, mission: MissionId) -> Layer:
         """The mission's layer for looking, committing or discarding: unlike ``layer``, no mount is about to follow."""
         folder = self._folder(mission)
-        if not os.path.isdir(folder):
-            raise RingfenceError(
-                "mission-unknown", f"mission {mission!r} has no layer", remedy="see ringfence mission list"
-            )
         with self.lock():
+            if not is_folder(folder):
+                raise RingfenceError(
+                    "mission-unknown", f"mission {mission!r} has no layer", remedy="see ringfence mission list"
+                )
             self._record(folder)
             carrying.make_upper(folder, self.root, f"{folder}/none")
             self._git.make_beside(folder)
-        return self._layer(folder)
+            return self._layer(folder)
 
     def _layer(self, folder: str) -> Layer:
         info = os.stat(self.root)
@@ -262,7 +257,7 @@ class Worktree:
         with self.lock():
             layers.assert_not_mounted(layer.upper)
             carrying.mend(folder, self.root)
-            if os.path.isdir(layer.upper):
+            if is_folder(layer.upper):
                 self._carry_on(layer, folder)
             for part in (layer.work, f"{folder}/git-upper", f"{folder}/git-work"):
                 removal.set_out(part, self._bin)
@@ -286,8 +281,7 @@ class Worktree:
         with self.lock():
             for place in (self._carried, f"{self._carried}-git"):
                 removal.remove_tree(place)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{self._carried}.notes")
+            drop_notes(f"{self._carried}.notes")
             self.sweep()
 
     def sweep(self) -> None:
@@ -395,7 +389,7 @@ class Worktree:
     @staticmethod
     def _ignored(layer: Layer, found: Iterable[Change]) -> list[str]:
         """Ignored paths that the layer has an entry for; one hidden by a folder above needs none to be carried on."""
-        return [c.path for c in found if c.ignored and os.path.lexists(f"{layer.upper}/{c.path}")]
+        return [c.path for c in found if c.ignored and is_there(f"{layer.upper}/{c.path}")]
 
     def _changes(self, layer: Layer, upper: int, lower: int, *, walk: Walk | None = None) -> list[Change]:
         """What the worktree's layer changed, and what a git directory beside it holds that is not git's bookkeeping."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.ids import Bytes
-from ringfence.sandbox.worktree import kernel
+from ringfence.sandbox.worktree import kernel, there
 from ringfence.sandbox.worktree.change import Change, ChangeKind, Node, node_of
 from ringfence.sandbox.worktree.guard import git_internal, is_git_name, is_repository, is_repository_part
 from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, is_ignored, parse
@@ -87,11 +87,11 @@ class Walk:
         with os.scandir(upper) as entries:
             names = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
         below = _names(lower) if lower is not None and "opaque" in marks else ()
-        hosted = depth == 0 and _lstat(lower, ".git") is not None  # git looks there first
+        hosted = depth == 0 and there.entry(lower, ".git") is not None  # git looks there first
         bare = not hosted and not prefix.startswith(".git/") and _is_repository(names, lower)
         for name in sorted(n for n in names.keys() | set(below) if only in {None, n}):
             path = prefix + name
-            under = _lstat(lower, name)
+            under = there.entry(lower, name)
             info = names.get(name)
             if info is None or (_is_whiteout(upper, name, info, "xwhiteouts" in marks)):
                 if under is not None:
@@ -145,14 +145,14 @@ class Walk:
         path, name, info, under = spot.path, spot.name, spot.info, spot.under
         merged = under is not None and stat.S_ISDIR(under.st_mode)
         try:
-            fd = kernel.open_directory(spot.upper, name)
+            fd = _searchable(spot.upper, name)
         except OSError as error:
             yield _change(path, info, under, fault=f"the folder cannot be read: {error.strerror}")
             return
         below = None
         try:
             try:
-                below = kernel.open_directory(spot.lower, name) if merged and spot.lower is not None else None
+                below = _searchable(spot.lower, name) if merged and spot.lower is not None else None
             except OSError as error:
                 yield _change(path, info, under, fault=_closed(error))
                 return
@@ -195,7 +195,7 @@ class Walk:
             return
         if directory and lower is not None and not is_git_name(name):
             try:
-                fd = kernel.open_directory(lower, name)
+                fd = _searchable(lower, name)
             except OSError as error:
                 yield _deleted(path, under, fault=_closed(error))
                 return
@@ -203,7 +203,7 @@ class Walk:
                 inner = self._inner(rules, path, None, fd)
                 children = _names(fd)
                 for child in children:
-                    info = _lstat(fd, child)
+                    info = there.entry(fd, child)
                     if info is not None:
                         yield from self._gone(fd, child, f"{path}/{child}", info, inner)
             finally:
@@ -284,6 +284,17 @@ def _deleted(
     )
 
 
+def _searchable(fd: int, name: str) -> int:
+    """A descriptor for a folder in which names may be looked up, too; one whose names can only be listed tells nothing."""
+    folder = kernel.open_directory(fd, name)
+    try:
+        os.stat(".", dir_fd=folder)
+    except OSError:
+        os.close(folder)
+        raise
+    return folder
+
+
 def _closed(error: OSError) -> str:
     """Why nothing can be said of a folder of the real tree."""
     if error.errno == errno.EXDEV:
@@ -347,7 +358,7 @@ def _same_file(upper: int, lower: int | None, name: str, info: os.stat_result, u
 def _rules_of(upper: int | None, lower: int | None, prefix: str) -> tuple[Rules, ...]:
     """The folder's ``.gitignore`` as the mission's git sees it: the layer's, or none where the layer removed it, else the real tree's."""
     for fd in (upper, lower):
-        info = _lstat(fd, ".gitignore")
+        info = there.entry(fd, ".gitignore")
         if fd is None or info is None:
             continue
         if not stat.S_ISREG(info.st_mode):
@@ -369,7 +380,9 @@ def _is_repository(names: Iterable[str], lower: int | None) -> bool:
     """Whether git would take a folder for a repository, with what the layer has in it and what lies below."""
     if any(is_repository_part(name) for name in names):
         return is_repository([*names, *_names(lower)])
-    return is_repository(name for name in ("HEAD", "objects", "refs", "commondir") if _lstat(lower, name) is not None)
+    return is_repository(
+        name for name in ("HEAD", "objects", "refs", "commondir") if there.entry(lower, name) is not None
+    )
 
 
 def _has_entries(fd: int, name: str) -> bool:
@@ -382,12 +395,3 @@ def _has_entries(fd: int, name: str) -> bool:
             return next(entries, None) is not None
     finally:
         os.close(inner)
-
-
-def _lstat(fd: int | None, name: str) -> os.stat_result | None:
-    if fd is None:
-        return None
-    try:
-        return os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return None
