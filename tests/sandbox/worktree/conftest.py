@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from ringfence.model.box import Layer
 from ringfence.model.call import FileAccess, FileAction, ToolCall
 from ringfence.model.decision import Decision, Place, Reason
 from ringfence.model.ids import CallId, MissionId, RuleId, Sha256
 from ringfence.model.tier import Scope, Tier
-from ringfence.sandbox.worktree.history_report import HistoryReport
+from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport
 from ringfence.sandbox.worktree.tree import Worktree
 
 GIT = {
@@ -74,7 +75,15 @@ class Bench:
 
     def box(self, script: str, *, mission: MissionId | None = None, check: bool = True) -> str:
         """Run a shell script with the layer mounted over the worktree, as a box would."""
-        layer = self.tree.layer(mission or self.mission)
+        return self.mounted(self.tree.layer(mission or self.mission), script, check=check)
+
+    def bundle(self, layer: Layer, request: BundleRequest) -> None:
+        """Let the layer's git bundle its commits for the gate."""
+        quoted = " ".join(f"'{word}'" for word in request.argv)
+        self.mounted(layer, f"cd '{request.cwd}'; {quoted} || true")
+
+    def mounted(self, layer: Layer, script: str, *, check: bool = True) -> str:
+        """Run a shell script with a layer mounted that is ready for it."""
         env = {**GIT, "TARGET": layer.target, "COUNT": str(1 + len(layer.beside))}
         for number, one in enumerate((layer, *layer.beside)):
             env |= {f"LOWER{number}": one.lower, f"UPPER{number}": one.upper, f"WORK{number}": one.work}
@@ -178,8 +187,7 @@ def repo(make_bench):
             request = bench.tree.bundle_request(layer)
             if request is None:
                 return files, HistoryReport()
-            quoted = " ".join(f"'{word}'" for word in request.argv)
-            bench.box(f"cd '{request.cwd}'; {quoted} || true")
+            bench.bundle(layer, request)
             return files, bench.tree.take_history(layer, bench.rules, now=1, **more)
 
         bench.gate = gate

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import stat
+import time
 
 import pytest
 
@@ -130,6 +131,19 @@ def test_a_file_takes_a_folders_place_only_with_all_that_was_in_it(bench):
     bench.rules.tiers.clear()
     bench.commit()
     assert bench.read("src") == "file\n"
+
+
+@pytest.mark.parametrize("tier", [Tier.ASK, Tier.DENY])
+@pytest.mark.parametrize("what", ["echo f > empty", "ln -s a.txt empty"])
+def test_an_empty_folder_stays_where_what_would_take_its_place_may_not_come(bench, what, tier):
+    bench.rules.on("empty", tier)
+    os.mkdir(f"{bench.root}/empty")
+    time.sleep(0.02)
+    bench.box(f"rmdir empty; {what}")
+    report = bench.commit()
+    assert paths(report.committed) == []
+    assert paths(report.held if tier is Tier.ASK else report.refused) == ["empty"]
+    assert os.path.isdir(f"{bench.root}/empty")
 
 
 def test_a_folder_takes_a_files_place(bench):

@@ -228,8 +228,8 @@ class Gate:
         for change in chosen:
             if _follows(change) and change.kind is not ChangeKind.DELETED:
                 continue  # made by the first thing in it
-            if _follows(change) and any(path.startswith(change.path + "/") for path in blocked):
-                continue  # something in it stays, so it stays
+            if _follows(change) and any(path == change.path or path.startswith(change.path + "/") for path in blocked):
+                continue  # something in it stays, or what would take its place does not come, so it stays
             try:
                 stage.add(change)
             except Overtaken:
