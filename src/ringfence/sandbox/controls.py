@@ -59,6 +59,19 @@ def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool, unse
     return tuple(found)
 
 
+def granted_in(plan: BoxPlan, shared: str) -> tuple[Control, ...]:
+    """What granted folders are to the box, where there are any: a layer that can be read, or the host's own folders."""
+    if not any(mount.kind == "granted" for mount in plan.mounts):
+        return ()
+    state = ControlState.DOWNGRADED if shared else ControlState.ENFORCED
+    detail = (
+        f"sockets and pipes of the host can be reached in them: {shared}"
+        if shared
+        else "what lies in them can be read, no more"
+    )
+    return (Control(name="granted folders", state=state, detail=detail),)
+
+
 def explain(plan: BoxPlan, what: str, number: int) -> BoxError:
     """A fault as a person can use it: which step, why the kernel refused, and what to do."""
     cause = f": {errno.errorcode.get(number, number)}" if number else ""

@@ -21,7 +21,7 @@ from typing import Any, Self
 from ringfence.model.box import BoxPlan, Control, Execution, Observation
 from ringfence.model.errors import BoxError
 from ringfence.model.ids import CallId, Micros
-from ringfence.sandbox.controls import controls_in, controls_of, explain, lost
+from ringfence.sandbox.controls import controls_in, controls_of, explain, granted_in, lost
 from ringfence.sandbox.middle import prepare_middle
 from ringfence.sandbox.orders import compile_order
 from ringfence.sandbox.probe import AS_MAKER, BUBBLEWRAP
@@ -226,6 +226,7 @@ class Box:
             controls=(
                 *self._controls,
                 *controls_in(self.plan, end["groups"], end["landlock"], logged=end["logged"], unseen=end["unseen"]),
+                *granted_in(self.plan, end["shared"]),
             ),
             exit=end["exit"],
             signal=end["signal"],

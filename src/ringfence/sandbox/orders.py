@@ -94,7 +94,7 @@ def middle_path(layer: Layer) -> str:
 def _step(mount: Mount) -> Step:
     target = _bytes(mount.target)
     match mount.kind:
-        case "ro" | "rw":
+        case "ro" | "granted" | "rw":
             return (mount.kind, target, _bytes(mount.source))
         case "tmpfs":
             return ("tmpfs", target, mount.mode, int(mount.size))

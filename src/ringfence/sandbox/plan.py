@@ -240,7 +240,7 @@ def _granted(facts: HostFacts, read_only: tuple[str, ...]) -> tuple[Mount, ...]:
     for root in sorted({t.root for t in facts.toolchains} | set(read_only)):
         if not _below(root, (*roots, "/usr")):
             roots.append(root)
-    return tuple(Mount(kind="ro", target=root, source=root) for root in roots)
+    return tuple(Mount(kind="granted", target=root, source=root) for root in roots)
 
 
 def _home(home: str, limits: Limits, upper: str, identity: tuple[str, str], seed: str) -> tuple[Mount, ...]:

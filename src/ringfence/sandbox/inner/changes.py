@@ -174,7 +174,7 @@ class Places:
         self.shared: tuple[bytes, ...] = tuple(
             step[1].rstrip(b"/") + b"/" for step in order["steps"] if step[0] == "rw"
         )
-        trees = [step[1].rstrip(b"/") for step in order["steps"] if step[0] == "ro"]
+        trees = [step[1].rstrip(b"/") for step in order["steps"] if step[0] in {"ro", "granted"}]
         self.programs: tuple[bytes, ...] = tuple(tree for tree in trees if tree != b"/etc")
         self.closed: tuple[bytes, ...] = tuple(tree + b"/" for tree in trees if tree.startswith(self.writable))
         self.bare: tuple[bytes, ...] = tuple(folder + b"/" for folder in order["bare"])

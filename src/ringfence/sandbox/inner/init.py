@@ -151,7 +151,7 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[st
     top, segments = os.open("/", os.O_PATH | os.O_CLOEXEC), _segments()
     listener, patient = seccomp.install(order["filter"])
     held = [listener, top, *segments, *view.held()]
-    _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient, len(segments)), held)
+    _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient, len(segments), ", ".join(view.shared)), held)
     for descriptor in held:
         os.close(descriptor)
     # After the last descriptor is sent. The kernel counts those on their way for the whole user and measures them by the

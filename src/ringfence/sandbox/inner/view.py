@@ -6,6 +6,7 @@ meanwhile, and no path of the host is resolved once the new root stands.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Sequence
 
@@ -48,7 +49,7 @@ class ViewError(Exception):
 class View:
     """Builds one box's root. ``user`` is the box's uid and gid as seen inside; ``idmap`` a user namespace or -1.
 
-    ``unseen`` says afterwards where tries on what is not in view go unseen.
+    ``unseen`` says afterwards where tries on what is not in view go unseen, ``shared`` which granted folders are the host's own.
     """
 
     def __init__(
@@ -69,6 +70,9 @@ class View:
         self.told: dict[int, int] = {}
         self.between: dict[bytes, int] = {}
         self.layers: dict[bytes, int] = {}
+        self.granted: dict[int, int] = {}
+        self.nothing = -1
+        self.shared: list[str] = []
         self.unseen: list[str] = []
         self.served = False
 
@@ -78,8 +82,9 @@ class View:
         for index, step in enumerate(self.steps):
             if step[0] == "overlay":
                 self.parts[index] = self._parts(step)
-            elif step[0] in {"ro", "rw", "dev"}:
+            elif step[0] in {"ro", "granted", "rw", "dev"}:
                 self.trees[index] = self._open(step)
+        self._find_granted()
         devices = [kernel.clone_tree(b"/dev/" + name, recursive=False) for name in DEVICES]
         self._root()
         for index, step in enumerate(self.steps):
@@ -172,7 +177,7 @@ class View:
                 self.layers[step[1]] = os.open(step[2], os.O_PATH | os.O_DIRECTORY)
             tree = kernel.clone_tree(step[2])
             flags = kernel.ATTR_NOSUID | kernel.ATTR_NODEV
-            if step[0] == "ro":
+            if step[0] in {"ro", "granted"}:
                 flags |= kernel.ATTR_RDONLY
             mapped = self.idmap if step[0] == "rw" else -1
             kernel.set_attributes(tree, flags, userns=mapped)
@@ -284,7 +289,10 @@ class View:
         elif kind == "overlay":
             self._folder(target)
             self._overlay(index, step, place)
-        elif kind in {"ro", "rw", "dev"}:
+        elif index in self.granted:
+            self._folder(target)
+            self._apart(index, target, place)
+        elif kind in {"ro", "granted", "rw", "dev"}:
             tree = self.trees.pop(index)
             if stat.S_ISDIR(os.fstat(tree).st_mode):
                 self._folder(target)
@@ -294,12 +302,42 @@ class View:
         else:
             raise OSError(22, f"unknown step {kind}")
 
+    def _find_granted(self) -> None:
+        """Folders that can be an overlay's layer: all but those that other things are mounted in, which it would not show."""
+        wanted = [
+            (index, step) for index, step in enumerate(self.steps) if step[0] == "granted" and self._is_folder(index)
+        ]
+        places = _places() if wanted else []
+        for index, (_kind, target, source) in wanted:
+            if any(place.startswith(_real(source).rstrip(b"/") + b"/") for place in places):
+                self.shared.append(f"{os.fsdecode(target)} holds mounts")
+            else:
+                self.granted[index] = os.open(source, os.O_PATH | os.O_DIRECTORY)
+
+    def _apart(self, index: int, target: bytes, place: bytes) -> None:
+        """A granted folder as an overlay's layer: what lies in it of sockets and pipes leads nowhere, its locks are the box's own."""
+        folder, tree = self.granted.pop(index), self.trees.pop(index)
+        try:
+            above = self._mount_overlay(
+                [b"/proc/self/fd/%d" % one for one in (folder, self.nothing)], writable=False, numbers=True
+            )
+        except OSError as fault:
+            self.shared.append(f"{os.fsdecode(target)}: {fault.strerror}")
+        else:
+            os.close(tree)
+            tree = above
+        os.close(folder)
+        kernel.attach(tree, place)
+
     def _proc(self, place: bytes) -> None:
         """Its own /proc. What of it is nobody's in the box tells of tries; where that cannot be, the keys are empty."""
         covers = dict.fromkeys(tells.KEYS, b"/dev/null")
         if self.served:
             covers = {name: BASE + tells.closed_place(name) for name in tells.CLOSED}
         trees = {name: kernel.clone_place(cover) for name, cover in covers.items()}
+        if self.granted:  # an empty folder, which the box's /proc then covers: an overlay needs two layers
+            kernel.mount(b"tmpfs", place, b"tmpfs", PLAIN | kernel.MS_RDONLY, b"mode=0755,size=4k")
+            self.nothing = os.open(place, os.O_PATH | os.O_DIRECTORY)
         kernel.mount(b"proc", place, b"proc", PLAIN | kernel.MS_NOEXEC, None)
         for name, tree in trees.items():
             try:
@@ -388,6 +426,13 @@ class View:
             kernel.MS_NOSUID | kernel.MS_NOEXEC,
             options,
         )
+
+
+def _places() -> list[bytes]:
+    """Where something is mounted; a name with a blank or a backslash in it stands there in octal."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        named = [line.split(b" ")[4] for line in file]
+    return [re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), name) for name in named]
 
 
 def _real(path: bytes) -> bytes:

@@ -64,7 +64,7 @@ class Ward:
         self.refill, self.on_root = refill, on_root
         self.refusals: Refusals | None = None
         self.hidden = spare.answered
-        self.unseen = ""
+        self.unseen = self.shared = ""
         self.logged = False
         self.output: Output | None = None
         self.terminal: Terminal | None = None
@@ -149,7 +149,7 @@ class Ward:
                 self.order["bare"] = between(self.order["steps"]) if closed else []
                 self.calls = Calls(self.loop, descriptors[:2], self.record, self.order, init)
                 self.decoys.add(message[1], self._touched)
-                self.abi, self.unseen = message[2], message[3]
+                self.abi, self.unseen, self.shared = message[2], message[3], message[6]
                 for segments in descriptors[2:rest]:
                     self.groups.keep(segments)
                 if self.hidden is not None and served:
@@ -441,7 +441,7 @@ class Ward:
             "seen": capped.seen if capped else [0, 0], "dropped": sum(capped.dropped) if capped else 0,
             "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
             "unrecorded": self.record.dropped, "groups": self.groups.kind, "landlock": self.abi, "logged": self.logged,
-            "unseen": self.unseen,
+            "unseen": self.unseen, "shared": self.shared,
             "cpu": self._cpu_millis(),
         })  # fmt: skip
         self.teller.close_when_written()
