@@ -68,7 +68,10 @@ TO_METADATA = [
     [*IPV4, load(1, 16, 2), equal(socket.inet_aton("169.254.0.0")[:2])],
     [*IPV4, load(1, 16, 4), equal(socket.inet_aton("100.100.100.200"))],
     [*IPV4, load(1, 16, 4), equal(socket.inet_aton("168.63.129.16"))],
-    [*IPV6, load(1, 24, 16), equal(socket.inet_pton(socket.AF_INET6, "fd00:ec2::254"))],
+    [*IPV4, load(1, 16, 4), equal(socket.inet_aton("192.0.0.192"))],
+    [*IPV6, load(1, 24, 4), equal(socket.inet_pton(socket.AF_INET6, "fd00:ec2::")[:4])],
+    [*IPV6, load(1, 24, 16), equal(socket.inet_pton(socket.AF_INET6, "fd20:ce::254"))],
+    [*IPV6, load(1, 24, 16), equal(socket.inet_pton(socket.AF_INET6, "fd00:42::42"))],
 ]
 
 

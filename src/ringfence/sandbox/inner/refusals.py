@@ -13,9 +13,10 @@ NUMBERS = 1 << 32
 LOST = "more than could be logged"
 TCP = 6
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp", 132: "sctp", 136: "udplite"}
-METADATA = frozenset(
-    {"169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"}
-)
+METADATA = frozenset({
+    "169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254",
+    "fd00:ec2::23", "fd20:ce::254", "fd00:42::42",
+})  # fmt: skip
 """Where clouds answer with credentials."""
 ROUNDS = 64
 
