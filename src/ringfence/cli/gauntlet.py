@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import pwd
-import secrets
 import sys
 
 from ringfence.cli.gauntlet_own import OwnBox
@@ -13,6 +12,7 @@ from ringfence.sandbox.gauntlet import ground, report
 from ringfence.sandbox.gauntlet.attack import FAMILIES, Attack, Outcome, Result
 from ringfence.sandbox.gauntlet.catalogue import load
 from ringfence.sandbox.gauntlet.fence import Fence, NoFence, Wrapper
+from ringfence.sandbox.gauntlet.interruption import Interruption, make_ground
 from ringfence.sandbox.gauntlet.servers import Servers
 from ringfence.sandbox.gauntlet.suite import Gauntlet
 from ringfence.sandbox.gauntlet.victims import join_session_keyring
@@ -87,6 +87,7 @@ def _name(args: argparse.Namespace) -> str:
 
 def _run(args: argparse.Namespace, attacks: tuple[Attack, ...]) -> tuple[Result, ...]:
     known = _controls(args.controls) if args.controls else {}
+    interruption = Interruption()
     ground.enter()
     servers = Servers()
     servers.open_network()
@@ -95,15 +96,21 @@ def _run(args: argparse.Namespace, attacks: tuple[Attack, ...]) -> tuple[Result,
     ground.adopt_orphans()
     join_session_keyring()
     os.umask(0o022)
-    base = _base()
-    gauntlet = Gauntlet(base=base, fence=_fence(args, base), servers=servers, known=known)
+    interruption.listen()
+    gauntlet = None
     try:
+        with interruption.held():
+            base = make_ground(_parent())
+            gauntlet = Gauntlet(
+                base=base, fence=_fence(args, base), servers=servers, interruption=interruption, known=known
+            )
         gauntlet.open()
         if not args.json:
             print(report.heading())
         return gauntlet.run(attacks, lambda result: _tell(args, result))
     finally:
-        gauntlet.close()
+        if gauntlet is not None:
+            gauntlet.close()
 
 
 def _controls(path: str) -> dict[str, bool]:
@@ -135,10 +142,6 @@ def _tell(args: argparse.Namespace, result: Result) -> None:
         print(report.line(result), flush=True)
 
 
-def _base() -> str:
+def _parent() -> str:
     home = pwd.getpwuid(os.getuid()).pw_dir
-    parent = f"{home}/.cache" if os.access(home, os.W_OK) else "/var/tmp"  # noqa: S108  # a fresh name, mode 0755
-    os.makedirs(parent, mode=0o700, exist_ok=True)
-    base = f"{parent}/ringfence-gauntlet-{secrets.token_hex(6)}"
-    os.mkdir(base, 0o755)
-    return base
+    return f"{home}/.cache" if os.access(home, os.W_OK) else "/var/tmp"  # noqa: S108  # a fresh name, mode 0755

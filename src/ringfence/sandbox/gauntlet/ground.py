@@ -1,6 +1,6 @@
 """The ground that attacks run on: a network of its own in which every address answers locally and no packet leaves.
 
-Root gets a network namespace; an ordinary user gets one through a user namespace that maps the user to itself. The
+Root gets a network namespace, and one of mounts; an ordinary user gets one through a user namespace that maps the user to itself. The
 metadata address, documentation addresses and the resolver's address are put on that namespace's own loopback.
 """
 
@@ -13,6 +13,7 @@ import struct
 
 from ringfence.model.errors import BoxError
 
+CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 CLONE_NEWUTS = 0x04000000
@@ -20,6 +21,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_DUMPABLE = 4
 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCSIFADDR, SIOGIFINDEX = 0x8913, 0x8914, 0x8916, 0x8933
 IFF_UP = 1
+MS_REC, MS_PRIVATE = 1 << 14, 1 << 18
 
 METADATA = "169.254.169.254"
 OUTSIDE = "192.0.2.10"
@@ -30,7 +32,7 @@ RESOLV_CONF = "/etc/resolv.conf"
 def enter() -> None:
     """Move this process, which must have one thread, into a network of its own. Raises BoxError naming the remedy."""
     uid, gid = os.getuid(), os.getgid()
-    flags = CLONE_NEWNET | CLONE_NEWUTS | (CLONE_NEWUSER if uid else 0)
+    flags = CLONE_NEWNET | CLONE_NEWUTS | (CLONE_NEWUSER if uid else CLONE_NEWNS)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(flags) != 0:
         raise BoxError(
@@ -39,7 +41,9 @@ def enter() -> None:
             where="unshare",
             remedy="run it as root, or allow unprivileged user namespaces (`ringfence doctor` says how)",
         )
-    if uid != 0:
+    if uid == 0:  # what root's attacks mount is never the host's, and gone with the last of their processes
+        libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
+    else:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")

@@ -1,10 +1,7 @@
 """Runs the gauntlet: each attack once without a fence and once behind it, in fresh worlds, and says what became of it."""
 
-import contextlib
 import os
 import socket
-import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,11 +9,11 @@ from ringfence.model.errors import BoxError
 from ringfence.sandbox.gauntlet import judge, trial, watch
 from ringfence.sandbox.gauntlet.attack import Attack, Outcome, Result, fill
 from ringfence.sandbox.gauntlet.fence import Fence, NoFence
+from ringfence.sandbox.gauntlet.interruption import Interruption, remove
 from ringfence.sandbox.gauntlet.plant import World, make_template, plant
 from ringfence.sandbox.gauntlet.servers import Servers
 from ringfence.sandbox.gauntlet.victims import Victims, raise_victims
 
-TRIES = 5
 CONTROLS = 2
 """Runs without a fence, until one shows that the attack works here: a busy machine may be too slow for some."""
 ORDINARY = Attack(
@@ -48,6 +45,7 @@ class Gauntlet:
     base: str
     fence: Fence
     servers: Servers
+    interruption: Interruption = field(default_factory=Interruption)
     known: dict[str, bool] = field(default_factory=dict)
     """Controls of an earlier run on this host, by attack: whether it works without a fence."""
     _number: int = 0
@@ -94,14 +92,19 @@ class Gauntlet:
     def attempt(self, attack: Attack, fence: Fence) -> Tried:
         """One run in a fresh world, judged from outside."""
         self._number += 1
-        world = plant(f"{self.base}/{self._number:03d}", f"{self.base}/template")
-        world.values["inbound_port"] = str(_free_port())
-        victims = raise_victims(world, self.servers)
+        base, victims = f"{self.base}/{self._number:03d}", None
         try:
+            with self.interruption.held():
+                world = plant(base, f"{self.base}/template")
+                world.values["inbound_port"] = str(_free_port())
+                victims = raise_victims(world, self.servers)
             return self._attempt(attack, fence, world, victims)
         finally:
-            victims.close()
-            _remove(world.base)
+            with self.interruption.held():
+                if victims is not None:
+                    watch.kill(victims.world.tag.encode(), spare={os.getpid(), victims.process.pid})
+                    victims.close()
+                remove(base)
 
     def _attempt(self, attack: Attack, fence: Fence, world: World, victims: Victims) -> Tried:
         fence.prepare(world)
@@ -129,11 +132,12 @@ class Gauntlet:
         )
 
     def close(self) -> None:
-        """End the servers and the sandbox, and remove everything that was planted."""
-        self.fence.close()
-        self.servers.stop()
-        watch.reap({os.getpid()})
-        _remove(self.base)
+        """End the servers, the sandbox and whatever else was started, and remove everything that was planted."""
+        with self.interruption.held():
+            self.fence.close()
+            self.servers.stop()
+            watch.end_all_below()
+            remove(self.base)
 
 
 def _outcome(fenced: Tried, *, control: bool) -> Outcome:
@@ -148,17 +152,3 @@ def _free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
-
-
-def _remove(path: str) -> None:
-    """Remove a tree whatever modes and depths an attack left in it, and though something may still write there."""
-    for folder, _, _ in os.walk(path):
-        if not os.path.islink(folder):
-            with contextlib.suppress(OSError):
-                os.chmod(folder, 0o700)
-    for _ in range(TRIES):
-        # rm walks by descriptors: paths longer than the kernel takes are no obstacle to it
-        subprocess.run(["rm", "-rf", "--one-file-system", "--", path], check=False, capture_output=True)
-        if not os.path.lexists(path):
-            return
-        time.sleep(0.2)

@@ -252,13 +252,16 @@ def _on_terminal(
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Until it ends or its time is over; it does not go on after this, nor when this is interrupted."""
     try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
 
 
 def _person_uses_git(world: World, folders: list[str]) -> None:
