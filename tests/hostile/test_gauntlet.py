@@ -138,10 +138,38 @@ def test_a_wrapper_that_fences_nothing_lets_attacks_through_and_says_so(here):
     assert {a["name"]: (a["outcome"], a["control"]) for a in attacks} == dict.fromkeys(names, ("passed", "passed"))
 
 
-def test_a_wrapper_that_does_not_run_is_a_fault_and_no_success(here):
-    done = here.ringfence("gauntlet", "--only", "reads-ssh-key", "--", "false")
-    assert done.returncode == 13
-    assert "gauntlet-wrapper" in done.stderr
+@pytest.mark.parametrize(
+    ("wrapper", "code"),
+    [
+        (("false",), "gauntlet-wrapper"),
+        (("/nonexistent/wrapper",), "gauntlet-wrapper"),
+        (("sh", "-c", "echo ordinary work done", "sh"), "gauntlet-wrapper"),  # it says so and has started nothing
+        (("sh", "-c", 'cd /; exec "$@"', "sh"), "gauntlet-wrapper"),
+        (("env", "X={worktre}"), "gauntlet-placeholder"),
+    ],
+)
+def test_a_wrapper_that_does_not_run_is_a_fault_and_no_success(here, wrapper, code):
+    done = here.ringfence("gauntlet", "--only", "reads-ssh-key", "--", *wrapper)
+    assert done.returncode == 13, done.stdout
+    assert code in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrapper_that_is_noisy_eats_its_input_and_lies_about_its_exit_hides_no_attack(here):
+    code, attacks = gauntlet(
+        here, "--only", "reads-ssh-key", "--", "sh", "-c", 'head -c 3000000 /dev/zero; "$@"; exit 7', "sh"
+    )
+    assert (code, [a["outcome"] for a in attacks]) == (1, ["passed"])
+    code, attacks = gauntlet(
+        here, "--only", "reads-ssh-key", "--", "sh", "-c", '"$@"; head -c 9000000 /dev/zero; cat', "sh"
+    )
+    assert (code, [a["outcome"] for a in attacks]) == (1, ["passed"])
+
+
+def test_a_user_who_is_not_there_is_a_fault(here):
+    done = here.ringfence("gauntlet", "--only", "reads-ssh-key", "--user", "nobody-of-that-name")
+    assert done.returncode == 13, done.stdout
+    assert "gauntlet-user" in done.stderr
 
 
 def test_bubblewrap_over_the_whole_disk_is_seen_through(here):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from ringfence.model.errors import BoxError
 from ringfence.sandbox.gauntlet.attack import fill
 from ringfence.sandbox.gauntlet.plant import World
 
@@ -70,7 +71,7 @@ class NoFence:
 
 @dataclass(slots=True)
 class Wrapper(NoFence):
-    """Any sandbox that is a command put in front; ``{worktree}``, ``{home}`` and ``{nonce}`` in it are filled in.
+    """Any sandbox that is a command put in front; ``{worktree}``, ``{home}`` and ``{run}`` in it are filled in.
 
     ``log`` is a file that the sandbox appends its record to, where it has one.
     """
@@ -79,8 +80,16 @@ class Wrapper(NoFence):
     log: str = ""
 
     def command(self, world: World, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """The wrapper's words, then the command."""
-        return (*fill(self.words, world.values), *argv)
+        """The wrapper's words, then the command. Raises BoxError for a place in it that nothing fills."""
+        try:
+            return (*fill(self.words, world.values), *argv)
+        except KeyError as unknown:
+            raise BoxError(
+                "gauntlet-placeholder",
+                f"nothing is filled in for {{{unknown.args[0]}}} in the wrapper",
+                where=" ".join(self.words),
+                remedy="write {worktree}, {home} or {run}; no other word may stand alone in braces",
+            ) from unknown
 
     def mark(self) -> int:
         """The size of the log, in bytes."""

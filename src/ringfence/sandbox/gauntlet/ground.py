@@ -57,8 +57,18 @@ def enter() -> None:
 
 
 def become(user: str) -> None:
-    """Give up root for the named user, for good."""
-    entry = pwd.getpwnam(user)
+    """Give up root for the named user, for good. Raises BoxError where that cannot be."""
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        entry = None
+    if entry is None or os.getuid() != 0:
+        raise BoxError(
+            "gauntlet-user",
+            f"there is no user {user!a} here" if entry is None else "only root can run it as another user",
+            where="--user",
+            remedy="as root, name a user of /etc/passwd; as that user, leave --user out",
+        )
     os.initgroups(user, entry.pw_gid)
     os.setgid(entry.pw_gid)
     os.setuid(entry.pw_uid)

@@ -55,14 +55,12 @@ class Gauntlet:
         """Plant what all worlds share. Raises BoxError when the sandbox does not run an ordinary program."""
         make_template(f"{self.base}/template", self.fence.files())
         self.servers.start()
-        tried = self.attempt(ORDINARY, self.fence)
-        if not tried.passed:
-            raise BoxError(
-                "gauntlet-wrapper",
-                "the sandbox does not run an ordinary program, so a suite that it blocks would prove nothing",
-                where=tried.output.decode(errors="replace")[-2000:],
-                remedy="try the wrapper by hand with `sh -c 'echo works'`; {worktree} and {home} are filled in",
-            )
+        try:
+            tried = self.attempt(ORDINARY, self.fence)
+        except OSError as fault:
+            raise _useless(f"{fault.filename or 'it'}: {fault.strerror}") from fault
+        if not (tried.passed and tried.started):
+            raise _useless(tried.output.decode(errors="replace")[-2000:])
 
     def run(self, attacks: tuple[Attack, ...], tell: Callable[[Result], None]) -> tuple[Result, ...]:
         """Every attack in turn; ``tell`` hears each result as it comes."""
@@ -138,6 +136,15 @@ class Gauntlet:
             self.servers.stop()
             watch.end_all_below()
             remove(self.base)
+
+
+def _useless(said: str) -> BoxError:
+    return BoxError(
+        "gauntlet-wrapper",
+        "the sandbox does not run an ordinary program, so a suite that it blocks would prove nothing",
+        where=said,
+        remedy="try the wrapper by hand with `sh -c 'echo works'`; {worktree}, {home} and {run} are filled in",
+    )
 
 
 def _outcome(fenced: Tried, *, control: bool) -> Outcome:

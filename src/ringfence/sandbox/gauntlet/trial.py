@@ -23,7 +23,7 @@ from ringfence.sandbox.gauntlet.victims import Victims, environment, python
 
 HOST_SHELL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "host_shell.py")
 KEEP = 1 << 20
-"""Bytes of each output stream that are kept for judging; all are counted."""
+"""Bytes of the beginning, and about as many of the end, of each output stream that are kept for judging; all are counted."""
 GRACE = 0.08
 """Seconds after the sandbox has come back within which the kernel may still be ending its processes."""
 FEW_LOOKS, MANY_LOOKS = 4, 40
@@ -34,18 +34,28 @@ COMMAND = ("sh", "attack/go")
 
 @dataclass(slots=True)
 class Stream:
-    """What came out of one descriptor."""
+    """What came out of one descriptor: its beginning and its end, so that no noise of a sandbox hides either."""
 
-    data: bytearray = field(default_factory=bytearray)
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
     count: int = 0
 
+    @property
+    def data(self) -> bytes:
+        """What was kept of it."""
+        return bytes(self.head + self.tail)
+
     def drain(self, descriptor: int) -> None:
-        """Read until the other end is closed; keep the first part and count all."""
+        """Read until the other end is closed, and count all."""
         with contextlib.suppress(OSError):
             while chunk := os.read(descriptor, 1 << 16):
                 self.count += len(chunk)
-                if len(self.data) < KEEP:
-                    self.data += chunk
+                if len(self.head) < KEEP:
+                    self.head += chunk
+                    continue
+                self.tail += chunk
+                if len(self.tail) > 2 * KEEP:
+                    del self.tail[:-KEEP]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +63,7 @@ class Run:
     """What one run showed."""
 
     output: bytes
-    """Standard output and error, the first part of each."""
+    """Standard output and error, the beginning and the end of each."""
     count: int
     """All bytes of both."""
     started_at: float
@@ -178,7 +188,7 @@ def _into_log(command: tuple[str, ...], world: World, seconds: float, keep: tupl
             pipe.close()
         log.seek(before)
         said = log.read(KEEP)
-    return _Shown(output=said + bytes(stream.data), count=len(said) + stream.count)
+    return _Shown(output=said + stream.data, count=len(said) + stream.count)
 
 
 def _on_pipes(command: tuple[str, ...], world: World, seconds: float, keep: tuple[int, ...]) -> _Shown:
@@ -206,7 +216,7 @@ def _on_pipes(command: tuple[str, ...], world: World, seconds: float, keep: tupl
     for thread, pipe in zip(threads, pipes, strict=True):
         if not thread.is_alive():
             pipe.close()
-    return _Shown(output=bytes(streams[0].data + streams[1].data), count=sum(stream.count for stream in streams))
+    return _Shown(output=streams[0].data + streams[1].data, count=sum(stream.count for stream in streams))
 
 
 def _on_terminal(
@@ -244,11 +254,11 @@ def _on_terminal(
         with contextlib.suppress(OSError):
             os.close(descriptor)
     after, typed = before, b""
-    for line in bytes(said.data).splitlines():
+    for line in said.data.splitlines():
         if line.startswith(b"local "):
             after = int(line[6:])
         typed += line[6:] if line.startswith(b"typed ") else b""
-    return _Shown(output=bytes(stream.data), count=stream.count, typed=typed, local_modes=(before, after))
+    return _Shown(output=stream.data, count=stream.count, typed=typed, local_modes=(before, after))
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
