@@ -115,17 +115,25 @@ def _stale_groups(*, remove: bool) -> list[str]:
 
 
 def _missions(work: _Work) -> None:
-    missions = f"{work.state}/missions"
-    for name in sorted(os.listdir(missions)) if os.path.isdir(missions) else []:
-        folder = f"{missions}/{name}"
-        if os.path.isdir(f"{folder}/upper") or os.path.isdir(f"{folder}/middle") or os.path.isdir(f"{folder}/work"):
+    for name in _folders(f"{work.state}/missions"):
+        folder = f"{work.state}/missions/{name}"
+        if any(os.path.lexists(f"{folder}/{part}") for part in PARTS):
             _mission(work, name, folder)
-    carried = f"{work.state}/repositories"
-    for key in sorted(os.listdir(carried)) if os.path.isdir(carried) else []:
-        for name in sorted(os.listdir(f"{carried}/{key}")):
+    for key in _folders(f"{work.state}/repositories"):
+        folder = f"{work.state}/repositories/{key}"
+        for name in sorted(os.listdir(folder)):
             if name.startswith("carried-"):
-                _remove(work, f"{carried}/{key}/{name}")
+                _remove(work, f"{folder}/{name}")
     _remove(work, f"{work.state}/homes")
+
+
+def _folders(place: str) -> list[str]:
+    """Names of what is a folder itself, in order: no link leads teardown elsewhere, and no other thing stops it."""
+    try:
+        with os.scandir(place) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
 
 
 def _mission(work: _Work, name: str, folder: str) -> None:
@@ -200,7 +208,8 @@ def _remove(work: _Work, path: str) -> None:
             else:
                 os.unlink(path)
         except OSError:
-            work.left.append(path)
+            if os.path.lexists(path):  # else another teardown was faster
+                work.left.append(path)
             return
     work.removed.append(path)
 

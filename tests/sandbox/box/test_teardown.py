@@ -123,3 +123,52 @@ def test_what_an_ended_mission_left_for_the_next_one_goes_with_its_notes(mission
     assert clean(teardown(str(state)))
     assert os.listdir(folder) == ["other"]
     assert os.path.isdir("/etc")
+
+
+@pytest.mark.parametrize("part", ["upper", "work", "middle", "fresh-upper", "git-upper", "git-work"])
+def test_whatever_part_of_a_layer_is_left_is_found(part, tmp_path):
+    """As after a teardown that was killed in the middle."""
+    folder = tmp_path / "missions" / "m-1" / part
+    (folder / "work").mkdir(parents=True)
+    (folder / "work").chmod(0)
+    report = teardown(str(tmp_path))
+    if report.refused:  # what may hold work
+        assert (part in {"upper", "fresh-upper", "git-upper"}, report.removed) == (True, ())
+        report = teardown(str(tmp_path), discard=["m-1"])
+    assert report.removed == (str(folder),)
+    assert report.clean
+    assert not folder.exists()
+
+
+def test_what_else_lies_in_the_state_folder_neither_stops_it_nor_leads_it_elsewhere(tmp_path):
+    outside = tmp_path / "outside"
+    (outside / "upper" / "precious").mkdir(parents=True)
+    (outside / "carried-precious").mkdir()
+    state = tmp_path / "state"
+    for place in ("missions", "repositories"):
+        (state / place).mkdir(parents=True)
+        (state / place / "stray").write_text("")
+        (state / place / "link").symlink_to(outside)
+    (state / "homes").symlink_to(outside)
+    (state / "view-link").symlink_to(outside)
+    (state / "missions" / "m-1" / "work").mkdir(parents=True)
+    report = teardown(str(state), discard=["link", "stray"])
+    assert report.clean
+    assert not (state / "missions" / "m-1" / "work").exists()
+    assert not os.path.lexists(state / "homes")
+    assert (outside / "upper" / "precious").is_dir()
+    assert (outside / "carried-precious").is_dir()
+
+
+def test_what_another_teardown_removed_meanwhile_is_not_left(tmp_path, monkeypatch):
+    from ringfence.sandbox.worktree import removal
+
+    (tmp_path / "view-1").mkdir()
+
+    def faster(path):
+        os.rmdir(path)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(removal, "remove_tree", faster)
+    report = teardown(str(tmp_path))
+    assert (report.left, report.removed) == ((), ())
