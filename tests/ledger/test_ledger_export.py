@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.ledger import export, export_ocsf, export_rows, note, tree
+from ringfence.ledger import admin, export, export_ocsf, export_rows, note, retention, tree
 from ringfence.ledger.index import Index
 from ringfence.ledger.standalone import verify as standalone
 from ringfence.ledger.verify import verify
 from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
+from ringfence.model.person import Person
 
 NASTY = 'a|b=c\\d\ne\r\nf,"g" =cmd() \u202e\x1b[0m 日本'
 SECRET = "ghp_" + "a1B2" * 9
@@ -84,13 +85,25 @@ def test_what_the_read_me_tells_to_type_runs_nothing_but_the_verifier(filled, tm
     (tmp_path / "head").write_bytes((out / "checkpoint").read_bytes())
     for name in ("argparse", "json", "re", "sitecustomize"):
         (out / f"{name}.py").write_text("print('OK says somebody else')\nraise SystemExit(0)\n")
-    (line,) = [line.strip() for line in (out / "README.txt").read_text().splitlines() if line.startswith("    ")]
+    (line,) = [line.strip() for line in (out / "README.txt").read_text().splitlines() if line.startswith("    python3")]
     words = [sys.executable, *line.replace("CHECKPOINT", str(tmp_path / "head")).split()[1:]]
     done = subprocess.run(words, cwd=out, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.startswith("OK records 0 to"), done.stdout
 
 
-def test_the_signature_of_a_head_is_checked_with_openssl_as_the_documentation_says(filled, tmp_path):
+@pytest.mark.parametrize("past", ["first key", "rotated", "purged"])
+def test_the_signature_of_a_head_is_checked_with_openssl_as_the_documentation_says(
+    filled, make_entry, tmp_path, monkeypatch, past
+):
+    if past != "first key":
+        filled.rotate_key()
+        filled.rotate_key()
+    if past == "purged":
+        filled.append([make_entry(number, EntryKind.OBSERVED) for number in range(60)])
+        monkeypatch.setattr(retention, "to_purge", lambda directory, *_: (retention.sealed(directory), ""))
+        assert admin.perform(filled, "purge", {}, by=Person(name="me", uid=1000, how="peer"))["records"] > 120
+        assert "ledger.created" not in {record.value["kind"] for record in filled.read()}
+    filled.checkpoint()
     page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
     block = next(block for block in page.split("```") if "openssl pkeyutl" in block)
     export.bundle(filled.directory, str(tmp_path / "DIR"))

@@ -101,6 +101,8 @@ def _remedy(found: "Verification", args: argparse.Namespace, directory: str) -> 
     word = found.verdict.value
     if word == "OK":
         return ""
+    if word == "TRUNCATED" and args.ledger:
+        return "a copy that is older than the head looks the same: take an older head, or a new export; " + EVIDENCE
     if word != "NO_ANCHOR":
         return _REMEDIES.get(word, EVIDENCE)
     if args.depth == "chain":

@@ -20,7 +20,8 @@ Check it without ringfence, with Python 3.11 or newer and nothing else:
     python3 -I verify.py . --strict --anchor CHECKPOINT
 
 CHECKPOINT is a head of this log that was kept outside of the machine that made it: ask whoever keeps the anchor for it.
-Without one the verdict is NO_ANCHOR: nothing inside this folder can show that its end was not cut off.
+Without one the verdict is NO_ANCHOR: nothing inside this folder can show that its end was not cut off. With one that was made
+after this folder it is TRUNCATED: take an older one, or ask for a new export.
 `anchors/` holds the heads that the exporting machine fetched from its anchors; take them from the anchor yourself. Where an N.tsr
 lies beside, it is the time stamp (RFC 3161) of N.checkpoint, which needs the authority's own certificates and no trust in this folder:
 

@@ -636,7 +636,8 @@ def judge(log: Log, head: Head, epochs: list[Epoch], otherwise: str) -> None:
     if size > log.size:
         if log.torn:
             raise Wrong("ALTERED", log.torn, f"records that were signed for ({size}) are damaged")
-        raise Wrong("TRUNCATED", f"record {log.size}", f"{log.size} records are here, {place} signs for {size}")
+        older = "; a copy that is older than that head looks the same" if otherwise == "FORKED" else ""
+        raise Wrong("TRUNCATED", f"record {log.size}", f"{log.size} records are here, {place} signs for {size}{older}")
     if size >= log.first and log.roots[size] != head.root:  # what an older head signs for was purged
         raise Wrong(otherwise, f"records 0 to {size - 1}", f"they are not the ones that {place} signs for")
 
