@@ -84,7 +84,7 @@ class SecretScrubber:
         if self._anchored or (self._known is not None and self._known.search(encoded) is not None):
             return True
         # The rules are about texts as they are; of the escapes that canonical JSON has nothing may be left.
-        plain = _unescaped(encoded).replace(b"\\\n", b"  ") if b"\\" in encoded else encoded
+        plain = _one_line(_unescaped(encoded).decode()).encode() if b"\\" in encoded else encoded
         return self._any.search(plain) is not None
 
     def scrub(self, body: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -197,8 +197,8 @@ def _inside_key(values: list[Json]) -> list[int]:
 
 
 def _one_line(text: str) -> str:
-    """The text with every line that a backslash continues joined to the next, at the same places."""
-    return text.replace("\\\n", "  ")
+    """The text with every line that a backslash continues joined to the next, at the same places; also where it is spelled out."""
+    return text.replace("\\\n", "  ").replace("\\\\\\n", "    ")
 
 
 def _is_unicode(text: str) -> bool:

@@ -2,10 +2,13 @@
 
 EDGE = r"(?:\b|_|\\(?:[nrtbf]|u[0-9a-f]{4}))"
 """Where a name or token begins: also behind a line end or tab that is spelled out, as in JSON inside a text."""
-_IS = r"(?:\\*[\"']\]?)?(?:[\]}]=|\s*(?:=>|:=|[=:])|%3[AaDd](?:%20|\+)?)\s*(?:\$?\\*[\"'])?"
+_QUOTES = r"(?:\\*[\"'])+"
+"""One quote or more, as a line looks that was quoted for another."""
+_OPEN = rf"(?:\$?{_QUOTES})?"
+_IS = rf"(?:{_QUOTES}\]?)?(?:[\]}}]=|\s*(?:=>|:=|[=:])|%3[AaDd](?:%20|\+)?)\s*{_OPEN}"
 """What stands between a name and its value in configuration, headers, code, JSON and URLs, however often it was quoted."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_NEXT = r"(?:\s+|\\*[\"'],\s*\\*[\"'])(?:\$?\\*[\"'])?"
+_NEXT = rf"(?:\s+|{_QUOTES},\s*{_QUOTES}){_OPEN}"
 """Between two words of a line, or of an argument vector as JSON and code spell it."""
 _WORDS = r"\b[^|;&\n]*?"
 """Other words of the same command."""
@@ -175,7 +178,7 @@ NAMED: tuple[tuple[str, str], ...] = (
             r"(?i)authorization(?:"
             + _IS
             + r"(?:bearer|basic|token|digest|api-?key|geniekey|ssws|bot|jwt|oauth|dpop|sso-key|splunk|hawk)\s+(?:token=)?"
-            r"([0-9a-z._~+/=:-]{8,})|(?:\\*[\"']?\s*:\s*(?:\$?\\*[\"'])?|\\*[\"']\]?\s*=\s*\\*[\"'])([0-9a-z._~+/=-]{20,}))"
+            r"([0-9a-z._~+/=:-]{8,})|(?:\\*[\"']?\s*:\s*(?:\$?(?:\\*[\"'])+)?|\\*[\"']\]?\s*=\s*\\*[\"'])([0-9a-z._~+/=-]{20,}))"
         ),
     ),
     ("signed", r"(?i)\b(?:signature|response)=\\*[\"']?([0-9a-f]{32,128})"),
@@ -193,38 +196,34 @@ NAMED: tuple[tuple[str, str], ...] = (
     (
         "assigned-apart",  # a type, a bracket, a call or another member between the name and the value
         (
-            r"(?i)(?:password|passwd|passphrase|secret|token|api_?key)(?:\s*:\s*[a-z][a-z_.\[\]|]{1,24}\s*=\s*\\*[\"']"
-            r"|\\*[\"']?:\s*[|>][+-]?[0-9]?\s*\n\s+|\\*[\"']?[\s,]+\\*[\"']?value\\*[\"']?\s*[:=]\s*\\*[\"']?)([^\s\"'\\&<>${}]{6,})"
+            r"(?i)(?:password|passwd|passphrase|secret|token|api_?key)(?:\s*:\s*[a-z][a-z_.\[\]|]{1,24}\s*=\s*(?:\\*[\"'])+"
+            r"|(?:\\*[\"'])*:\s*[|>][+-]?[0-9]?\s*(?:\n|\\n)(?:\s|\\n)+|(?:\\*[\"'])*(?:[\s,]|\\n)+(?:\\*[\"'])*value(?:\\*[\"'])*\s*[:=]\s*(?:\\*[\"'])*)([^\s\"'\\&<>${}]{6,})"
         ),
     ),
     (
         "assigned-call",
         (
-            r"(?i)(?:env|setdefault|define|putenv|get|set|setproperty)\s*\(\s*\\*[\"'][a-z0-9_.-]*"
-            r"(?:password|passwd|passphrase|secret|token|api_?key|secret_?key)\\*[\"']\s*,\s*\\*[\"']([^\s\"'\\${}]{8,})"
-            r"|\bauth\s*=\s*\(\s*\\*[\"'][^\s\"'\\]*\\*[\"']\s*,\s*\\*[\"']([^\s\"'\\${}]{6,})"
-        ),
-    ),
-    (
-        "assigned-words",
-        (
-            r"(?i)(?:(?:\b(?:setenv|set\s+-[a-z]+)|--arg)\s+|[\s(]:)[a-z0-9_]*"
-            r"(?:password|passwd|passphrase|secret|token|api_?key)\s+\\*[\"']?([^\s\"'\\;&|<>(){}$-][^\s\"'\\;&|<>(){}$]{7,})"
+            r"(?i)(?:env|setdefault|define|putenv|get|set|setproperty)\s*\(\s*(?:\\*[\"'])+[a-z0-9_.-]*"
+            r"(?:password|passwd|passphrase|secret|token|api_?key|secret_?key)(?:\\*[\"'])+\s*,\s*(?:\\*[\"'])+([^\s\"'\\${}]{8,})"
+            r"|\bauth\s*=\s*\(\s*(?:\\*[\"'])+[^\s\"'\\]*(?:\\*[\"'])+\s*,\s*(?:\\*[\"'])+([^\s\"'\\${}]{6,})"
         ),
     ),
     ("jwk", r"\\*\"d\\*\"\s*:\s*\\*\"([0-9A-Za-z_-]{40,})"),
     (
         "assigned-word",
-        r"(?:[A-Z0-9]_PWD|(?i:[;?&,]\s*(?:pwd|pass))|\bPASS|\bPSWD|\bPW|REDISCLI_AUTH)\s*=\s*(?:\$?\\*[\"'])?([^\s\"'\\&;,<>(){}$/][^\s\"'\\&;,<>(){}$]{4,})",
+        r"(?:[A-Z0-9]_PWD|(?i:[;?&,]\s*(?:pwd|pass))|\bPASS|\bPSWD|\bPW|REDISCLI_AUTH)\s*=\s*(?:\$?(?:\\*[\"'])+)?([^\s\"'\\&;,<>(){}$/][^\s\"'\\&;,<>(){}$]{4,})",
     ),
     ("assigned-auth", r"(?i)(?:[\"']auth|_auth)" + _IS + r"([0-9a-z+/]{16,}={0,2})"),
     ("token", r"(?i)(?:(?:" + EDGE + r"|[-a-z])token|tf_token_[0-9a-z_-]{1,80})" + _IS + r"([0-9a-z_/+=~-]{16,})"),
     ("element", r"(?i)<(?:[a-z]+:)?(?:password|passphrase|secret|token|api-?key)>([^<\s]{6,})</"),
-    ("sql", r"(?i)(?:\bpassword|\bidentified(?:\s+with\s+\S{1,40})?\s+by)\s+\\*'([^'\\\s]{6,})\\*'"),
+    (
+        "sql",
+        r"(?i)(?:\bpassword|\bidentified(?:\s+with\s+\S{1,40})?\s+by)\s+(?:\\*[\"'])*'(?:\\*[\"'])*([^\"'\\\s]{6,})(?:\\*[\"'])*'",
+    ),
     ("mnemonic", r"(?i)mnemonic" + _IS + r"((?:[a-z]{3,8}\s+){11,23}[a-z]{3,8})"),
     (
         "option",
-        OPTION + r"\s+(?:\$?\\*[\"'])?([^\s\"'\\&;|<>(){}$-][^\s\"'\\&;|<>(){}$]{7,})",
+        OPTION + rf"\s+{_OPEN}" + r"([^\s\"'\\&;|<>(){}$-][^\s\"'\\&;|<>(){}$]{7,})",
     ),
     ("netrc", EDGE + r"(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s+([^\s\"'\\]{4,})"),
 )
@@ -247,7 +246,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
         "mysql",
         r"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump|mycli)"
         + _WORDS
-        + r"[\s\"']-p(?:\$?\\*[\"'])?("
+        + rf"[\s\"']-p{_OPEN}("
         + _WORD
         + "{4,})",
     ),
@@ -282,7 +281,9 @@ COMMANDS: tuple[tuple[str, str], ...] = (
         + _WORDS
         + r"[\s\"']/p:|curl"
         + _WORDS
-        + r"[\s\"']--(?:proxy-)?pass|openssl\s+enc"
+        + r"[\s\"']--(?:proxy-)?pass|openssl"
+        + _NEXT
+        + r"enc"
         + _WORDS
         + r"[\s\"']-k|doctl"
         + _WORDS
@@ -293,7 +294,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ),
     (
         "pair",  # USER:PASSWORD, or joined as the program wants it
-        r"\b(?:(?:https?|xhs?)(?:\s[^|;&\n]*?)?[\s\"'](?:-a|--auth)|(?:etcdctl|lftp|smbclient)"
+        r"\b(?:(?:https?|xhs?)(?:[\s\"'][^|;&\n]*?)?[\s\"'](?:-a|--auth)|(?:etcdctl|lftp|smbclient)"
         + _WORDS
         + r"[\s\"'](?:-[uU]|--user|open\s+-u))"
         + f"(?:=|{_NEXT})"
@@ -375,20 +376,30 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ),
     ("literal", r"--from-literal" + f"(?:=|{_NEXT})" + r"[^\s=\"'\\]+=([^\s\"'\\]{4,})"),
     (
+        "named-words",
+        r"(?i:(?:\b(?:setenv|set"
+        + _NEXT
+        + r"-[a-z]+)|--arg)"
+        + _NEXT
+        + r"|(?:[\s(]|\\n):)(?i:[a-z0-9_]*(?:password|passwd|passphrase|secret|token|api_?key))"
+        + _NEXT
+        + f"({_FIRST}{_WORD}{{7,}})",
+    ),
+    (
         "stdin",
         (
-            r"\b(?:echo|printf)(?:\s+-[a-z]+)?\s+(?:\\*[\"']?%s\\*[\"']?\s+)?\\*[\"']?([^\s\"'\\|$]{6,})\\*[\"']?\s*\|"
+            r"\b(?:echo|printf)(?:\s+-[a-z]+)?\s+(?:(?:\\*[\"'])*%s(?:\\*[\"'])*\s+)?(?:\\*[\"'])*([^\s\"'\\|$]{6,})(?:\\*[\"'])*\s*\|"
             r"(?:[^|;&\n]*?--(?:password|token|with-token|secret)(?:-stdin)?\b|\s*(?:sudo\s+|npx\s+)*"
             r"(?:sudo\s+-[a-zA-Z]*S|-[a-zA-Z]*S\b|su\b|kinit\b|passwd\b|chpasswd\b|vncpasswd\b|cryptsetup\b|wrangler\s+secret\b))"
         ),
     ),
     (
         "basic-pair",
-        r"\b(?:echo|printf)(?:\s+-[a-z]+)?\s+(?:\\*[\"']?%s\\*[\"']?\s+)?\\*[\"']?[^\s:\"'\\|$]{1,64}:([^\s\"'\\|$]{6,})\\*[\"']?\s*\|\s*base64\b",
+        r"\b(?:echo|printf)(?:\s+-[a-z]+)?\s+(?:(?:\\*[\"'])*%s(?:\\*[\"'])*\s+)?(?:\\*[\"'])*[^\s:\"'\\|$]{1,64}:([^\s\"'\\|$]{6,})(?:\\*[\"'])*\s*\|\s*base64\b",
     ),
     (
         "here-string",
-        r"\b(?:sudo\s+-[a-zA-Z]*S|su|kinit|passwd|chpasswd|vncpasswd|cryptsetup|pass\s+insert)\b[^|;&<\n]*<<<\s*\\*[\"']?([^\s\"'\\|$]{6,})",
+        r"\b(?:sudo\s+-[a-zA-Z]*S|su|kinit|passwd|chpasswd|vncpasswd|cryptsetup|pass\s+insert)\b[^|;&<\n]*<<<\s*(?:\\*[\"'])*([^\s\"'\\|$]{6,})",
     ),
 )
 """The same for the words of well-known commands. They are also looked for in an argument vector, as if it were a line."""
