@@ -1,13 +1,14 @@
 """Retention: what is old leaves, what is held stays, and proofs of the rest hold through all of it."""
 
 import errno
+import gzip
 import itertools
 import os
 from pathlib import Path
 
 import pytest
 
-from ringfence.ledger import admin, anchors, retention, scan, verify
+from ringfence.ledger import admin, anchors, holds, retention, scan, verify
 from ringfence.ledger.log import Ledger, Settings
 from ringfence.ledger.personal import PersonalStore
 from ringfence.ledger.verdict import Verdict
@@ -355,6 +356,42 @@ def test_personal_data_of_what_was_purged_goes_also_where_a_crash_came_before_it
         left = {r.value["personal"]["note"]["subject"] for r in again.read() if r.value.get("personal")}
     assert [store.has(commit["subject"]) for _, commit in commits] == [c["subject"] in left for _, c in commits]
     assert 0 < len(left) < len(commits)
+
+
+def test_an_archive_that_was_changed_after_it_was_verified_takes_nothing_away(aged):
+    segment = retention.sealed(aged.directory)[0]
+    digest = retention.pack(segment)["sha256"]
+    archive = Path(f"{segment.file.path}.gz")
+    whole = archive.read_bytes()
+    for bent in (whole[:-9], b"", gzip.compress(b"another")):
+        archive.write_bytes(bent)
+        with pytest.raises(LedgerError) as refused:
+            retention.drop_plain(segment, digest)
+        assert refused.value.code == "archive-mismatch"
+    assert Path(segment.file.path).exists()
+    assert judge(aged) is Verdict.NO_ANCHOR
+    archive.write_bytes(whole)
+    retention.drop_plain(segment, digest)
+    assert not Path(segment.file.path).exists()
+    assert judge(aged) is Verdict.NO_ANCHOR
+
+
+def test_a_note_of_a_purge_that_somebody_wrote_takes_nothing_of_what_is_kept(aged):
+    """It names what a purge was about to remove; only what a purge's entry tells of goes, and nobody's data that a record speaks of."""
+    present = {subject for r in aged.read() for subject in holds.subjects_of(r.value)}
+    note = Path(aged.directory, "purging")
+    before = [record.line for record in aged.read()]
+    note.write_text("\n".join(["30", *present]))
+    retention.finish_removal(aged.directory)
+    assert [record.line for record in aged.read()] == before
+    done = admin.perform(aged, "purge", {}, by=ME)
+    left = {subject for r in aged.read() for subject in holds.subjects_of(r.value)}
+    assert left
+    assert all(aged.keeper.has(subject) for subject in left)
+    note.write_text("\n".join([str(done["before"]), *left, "../keys", ""]))
+    retention.finish_removal(aged.directory)
+    assert all(aged.keeper.has(subject) for subject in left)
+    assert not note.exists()
 
 
 def test_a_full_disk_that_stops_the_archive_leaves_nothing_and_does_not_stop_the_purge(aged, monkeypatch):

@@ -235,3 +235,11 @@ def test_what_is_recorded_comes_back():
     for recorded in (Recorded(), in_force(LONG, Stated(compliance_days=900), None).now):
         assert retention.read_recorded(recorded.body()) == recorded
     assert retention.read_recorded({"action": "purge"}) is None
+
+
+def test_the_fewest_days_that_are_possible():
+    assert Classes(operational_days=1, compliance_days=365).days == {"operational_days": 1, "compliance_days": 365}
+    assert Classes(operational_days=400, compliance_days=400).compliance_days == 400
+    for few in ({"operational_days": 0}, {"compliance_days": 364}, {"operational_days": 400, "compliance_days": 399}):
+        with pytest.raises(LedgerError, match="not possible"):
+            Classes(**few)
