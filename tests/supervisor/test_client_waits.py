@@ -12,7 +12,7 @@ import pytest
 from ringfence.cli import stop
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client, protocol
-from ringfence.supervisor.paths import user_paths
+from ringfence.supervisor.paths import by_short_address, user_paths
 
 BUSY = b'{"error":{"code":"supervisor-busy","what":"full","where":"","remedy":"try again","kind":"RingfenceError"}}'
 
@@ -29,7 +29,7 @@ def paths(tmp_path, monkeypatch):
 @pytest.fixture
 def listener(paths):
     with socket.socket(socket.AF_UNIX) as made:
-        made.bind(paths.socket)
+        by_short_address(paths.socket, made.bind)
         made.listen(1)
         yield made
 
@@ -92,7 +92,7 @@ def fill(paths):
         one.setblocking(False)
         found.append(one)
         try:
-            one.connect(paths.socket)
+            by_short_address(paths.socket, one.connect)
         except BlockingIOError:
             return found
 

@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from ringfence.supervisor.paths import by_short_address
+
 pytestmark = pytest.mark.needs_userns
 
 
@@ -196,7 +198,7 @@ class FakeSupervisor:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.chmod(path.parent, 0o700)
         self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(str(path))
+        by_short_address(str(path), self.listener.bind)
         self.listener.listen()
         self.reply = reply
         self.thread = threading.Thread(target=self.serve, daemon=True)

@@ -16,7 +16,7 @@ import pytest
 
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import client, daemon, protocol
-from ringfence.supervisor.paths import user_paths
+from ringfence.supervisor.paths import by_short_address, user_paths
 
 TIMES = 20
 
@@ -117,7 +117,7 @@ class Scripted:
         self._replies = list(replies)
         self._unread = unread
         self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(paths.socket)
+        by_short_address(paths.socket, self.listener.bind)
         self.listener.listen()
         threading.Thread(target=self._serve, daemon=True).start()
 

@@ -11,6 +11,7 @@ import types
 import pytest
 
 from ringfence.supervisor import protocol, server
+from ringfence.supervisor.paths import by_short_address, identity
 
 
 @pytest.fixture
@@ -27,10 +28,10 @@ def serving(tmp_path, monkeypatch):
     path = str(tmp_path / "s.sock")
     places = [path]
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        by_short_address(path, listener.bind)
         listener.listen(16)
         looks = {"idle_seconds": 3600.0, "look_at": lambda: places[-1]}
-        thread = threading.Thread(target=made.serve, args=(listener,), kwargs=looks)
+        thread = threading.Thread(target=made.serve, args=(listener, identity(path)), kwargs=looks)
         thread.start()
         yield made, path
         made.stop()
@@ -41,7 +42,7 @@ def serving(tmp_path, monkeypatch):
 def knock(path):
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(30)
-    connection.connect(path)
+    by_short_address(path, connection.connect)
     return connection
 
 
@@ -118,7 +119,7 @@ def test_a_supervisor_ends_when_clients_look_in_another_place(tmp_path, monkeypa
     made = server.Server(types.SimpleNamespace(failed=False), None)
     path, places = str(tmp_path / "s.sock"), []
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        by_short_address(path, listener.bind)
         listener.listen(16)
         looked = threading.Event()
 
@@ -127,7 +128,7 @@ def test_a_supervisor_ends_when_clients_look_in_another_place(tmp_path, monkeypa
             return places[0] if places else path
 
         looks = {"idle_seconds": 3600.0, "look_at": look_at}
-        thread = threading.Thread(target=made.serve, args=(listener,), kwargs=looks)
+        thread = threading.Thread(target=made.serve, args=(listener, identity(path)), kwargs=looks)
         thread.start()
         assert looked.wait(30)
         assert thread.is_alive()
@@ -176,10 +177,10 @@ def test_what_was_taken_is_recorded_and_told_before_the_ledger_closes(tmp_path, 
     made = server.Server(rooms, None)
     path = str(tmp_path / "s.sock")
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        by_short_address(path, listener.bind)
         listener.listen(16)
         looks = {"idle_seconds": 3600.0, "look_at": lambda: path}
-        thread = threading.Thread(target=made.serve, args=(listener,), kwargs=looks)
+        thread = threading.Thread(target=made.serve, args=(listener, identity(path)), kwargs=looks)
         thread.start()
         with knock(path) as running:
             protocol.send(running, {"verb": "status", "version": protocol.VERSION})
@@ -208,8 +209,8 @@ def test_the_launcher_is_looked_at_again_and_again_and_its_end_ends_the_supervis
 
     path = str(tmp_path / "s.sock")
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        by_short_address(path, listener.bind)
         listener.listen(1)
-        server.Server(Busy(), Launcher()).serve(listener, idle_seconds=3600.0, look_at=lambda: path)
+        server.Server(Busy(), Launcher()).serve(listener, identity(path), idle_seconds=3600.0, look_at=lambda: path)
     process.wait()
     assert len(looks) >= 3

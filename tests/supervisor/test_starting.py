@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from ringfence.sandbox import launcher, probe
 from ringfence.supervisor import daemon
-from ringfence.supervisor.paths import user_paths
+from ringfence.supervisor.paths import by_short_address, user_paths
 
 
 def said(done):
@@ -111,7 +112,7 @@ def test_its_log_is_its_standard_error_whatever_descriptors_its_client_had_open(
 import os, sys
 sys.path.insert(0, {str(pathlib.Path(__file__).parents[2] / "src")!r})
 from ringfence.supervisor import client
-from ringfence.supervisor.paths import user_paths
+from ringfence.supervisor.paths import by_short_address, user_paths
 for number in range(3, {free}):
     os.dup2(0, number)
 if not {free}:
@@ -157,11 +158,33 @@ def test_doctor_needs_no_working_directory(untrusted, tmp_path):
     assert "controls" in done.stdout, done.stderr
 
 
+@pytest.mark.needs_userns
+def test_a_home_with_a_long_path_is_served_as_any_other(tmp_path, untrusted):
+    """The kernel takes a Unix socket's path of 107 bytes at most."""
+    deep = tmp_path / ("l" * max(1, 110 - len(str(tmp_path))))
+    deep.mkdir(mode=0o700)
+    found = type(untrusted)(deep / "ringfence", untrusted.project)
+    found.root.mkdir(mode=0o700)
+    assert found("policy", "trust", "--yes").returncode == 0
+    try:
+        first = found("run", "--", "cat", "a.txt")
+        assert (first.returncode, first.stdout) == (0, "hello\n"), first.stderr
+        served = found.supervisor_pid()
+        assert found("run", "--", "true").returncode == 0
+        assert found.supervisor_pid() == served
+        shutil.rmtree(found.root / "run")
+        assert found("run", "--", "true").returncode == 0
+        assert found.supervisor_pid() != served
+    finally:
+        assert found("stop").returncode == 0
+    assert not (found.root / "run" / "supervisor.sock").exists()
+
+
 def test_an_interrupt_before_anything_runs_ends_the_client_by_that_signal(untrusted):
     """A script that goes through many commands must end as well, which it does only for a signal."""
     (untrusted.root / "run").mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(untrusted.root / "run" / "supervisor.sock"))
+        by_short_address(str(untrusted.root / "run" / "supervisor.sock"), listener.bind)
         listener.listen()
         client = untrusted.start(
             "run", "--", "true", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -181,7 +204,7 @@ def test_one_that_could_make_no_box_ends_when_idle_so_that_the_next_one_looks_an
     served = []
 
     class Server:
-        def serve(self, _listener, *, idle_seconds, look_at):
+        def serve(self, _listener, _door, *, idle_seconds, look_at):
             served.append((idle_seconds, look_at()))
 
         def close(self):
@@ -222,7 +245,7 @@ def test_a_thread_that_computes_holds_up_the_others_for_a_millisecond_at_most(tm
     paths = user_paths(str(tmp_path / "ringfence"))
     os.makedirs(paths.runtime, mode=0o700)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(paths.socket)
+    by_short_address(paths.socket, listener.bind)
     lock = os.open(f"{paths.runtime}/supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
     told = os.open(tmp_path / "told", os.O_WRONLY | os.O_CREAT, 0o600)
     before = sys.getswitchinterval()

@@ -253,14 +253,16 @@ def _plant(ground: Ground) -> None:
     tcp = socket.create_server(("127.0.0.1", 0))
     ground.port = tcp.getsockname()[1]
     ground.servers.append(tcp)
+    folder = os.open(ground.folder, os.O_PATH | os.O_CLOEXEC)
     for address in (f"{ground.folder}/s", f"\0{ground.word}"):
         server = socket.socket(socket.AF_UNIX)
-        server.bind(address)
+        server.bind(address.replace(ground.folder, f"/proc/self/fd/{folder}"))  # however long its path is
         server.listen(1)
         if not address.startswith("\0"):
             os.chmod(address, 0o777)  # noqa: S103  what must stop the box is the view, not these rights
         ground.servers.append(server)
         ground.sockets.append(address.replace("\0", "@"))
+    os.close(folder)
     for server in ground.servers:
         server.setblocking(False)
 

@@ -16,6 +16,8 @@ import time
 
 CLONE_NEWUSER = 0x10000000
 SECONDS, SECONDS_BEHIND = 1.0, 30.0
+ADDRESS_BYTES = 107
+"""What the kernel takes for a Unix socket's path."""
 
 
 def secrets(planted: dict[str, str]) -> list[str]:
@@ -63,16 +65,24 @@ def connections(places: list[tuple[str, int]]) -> list[str]:
 
 def sockets(paths: list[str]) -> list[str]:
     """Unix sockets of the host that could be reached; a leading ``@`` means an abstract one."""
-    reached = []
-    for path in paths:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(SECONDS)
-            try:
-                client.connect("\0" + path[1:] if path.startswith("@") else path)
-                reached.append(path)
-            except OSError:
-                continue
-    return reached
+    return [path for path in paths if _listens(path)]
+
+
+def _listens(path: str) -> bool:
+    folder = -1
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(SECONDS)
+        try:
+            if len(os.fsencode(path)) > ADDRESS_BYTES:
+                folder = os.open(os.path.dirname(path), os.O_PATH)
+                path = f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+            client.connect("\0" + path[1:] if path.startswith("@") else path)
+        except OSError:
+            return False
+        finally:
+            if folder >= 0:
+                os.close(folder)
+    return True
 
 
 def nesting() -> list[str]:

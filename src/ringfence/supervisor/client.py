@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ringfence.model.errors import BoxError, LedgerError, PolicyError, PromotionError, RingfenceError
 from ringfence.supervisor import protocol
-from ringfence.supervisor.paths import Paths, check_trusted, make_private, unusable
+from ringfence.supervisor.paths import Paths, by_short_address, check_trusted, make_private, unusable
 
 START_SECONDS = 60.0
 """A cold disk or a slow processor may take most of it."""
@@ -315,7 +315,7 @@ def _knock(connection: _socket.socket, paths: Paths) -> None:
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         try:
-            connection.connect(paths.socket)
+            by_short_address(paths.socket, connection.connect)
             break
         except BlockingIOError:
             if time.monotonic() > deadline:

@@ -24,7 +24,7 @@ if __package__ in {None, ""}:  # started as a script: this file's own place says
 
 from ringfence.model.errors import RingfenceError
 from ringfence.supervisor import jsontext, protocol
-from ringfence.supervisor.paths import Paths, identity, make_private, unusable, user_paths
+from ringfence.supervisor.paths import Paths, by_short_address, identity, make_private, unusable, user_paths
 
 IDLE_SECONDS = 3600
 """With nothing running and nothing asked for this long, the supervisor ends; the next client starts it again."""
@@ -124,7 +124,7 @@ def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     old = os.umask(0o177)
     try:
-        listener.bind(paths.socket)
+        by_short_address(paths.socket, listener.bind)
     finally:
         os.umask(old)
     return listener, lock
@@ -133,7 +133,7 @@ def prepare(paths: Paths) -> tuple[socket.socket | None, int]:
 def _serves(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
-        return probe.connect_ex(path) in {0, errno.EAGAIN}  # its queue is full: it serves
+        return by_short_address(path, probe.connect_ex) in {0, errno.EAGAIN}  # its queue is full: it serves
 
 
 def _serve(paths: Paths, listener: socket.socket, lock: int, starter: Starter) -> int:
@@ -163,7 +163,7 @@ def _serve(paths: Paths, listener: socket.socket, lock: int, starter: Starter) -
         # What kept a host from making a box may be over by the next command (a full disk, a probe that was killed): it
         # finds another supervisor, which looks anew.
         idle = IDLE_SECONDS if launcher is not None or starter.watches else 0
-        server.serve(listener, idle_seconds=idle, look_at=lambda: user_paths(paths.test_root).socket)
+        server.serve(listener, door, idle_seconds=idle, look_at=lambda: user_paths(paths.test_root).socket)
     finally:
         # The door first: clients that come now find no socket and wait for the lock, not for an answer.
         if door is not None and identity(paths.socket) == door:

@@ -7,8 +7,12 @@ The hidden global flag ``--test-root DIR`` (for tests alone) puts all of them be
 import os
 import pwd
 import stat
+from collections.abc import Callable
 
 from ringfence.model.errors import RingfenceError
+
+ADDRESS_BYTES = 107
+"""What the kernel takes for a Unix socket's path."""
 
 
 class Paths:
@@ -81,6 +85,17 @@ def user_paths(test_root: str | None = None) -> Paths:
     run = f"/run/user/{uid}"
     runtime = f"{run}/ringfence" if _is_own_folder(run, uid) else f"{state}/run"
     return Paths(state=state, runtime=runtime, config=f"{home}/.config/ringfence")
+
+
+def by_short_address(path: str, use: Callable[[str], int | None]) -> int | None:
+    """Use a Unix socket by an address that fits however long its path is; of the address itself nothing is left."""
+    if len(os.fsencode(path)) <= ADDRESS_BYTES:
+        return use(path)
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return use(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+    finally:
+        os.close(folder)
 
 
 def make_private(path: str) -> str:

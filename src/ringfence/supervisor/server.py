@@ -65,22 +65,34 @@ class Server:
         self._stopping.set()
         os.write(self._wake_write, b"x")
 
-    def serve(self, listener: socket.socket, *, idle_seconds: float, look_at: Callable[[], str]) -> None:
+    def serve(
+        self,
+        listener: socket.socket,
+        door: tuple[int, int] | None,
+        *,
+        idle_seconds: float,
+        look_at: Callable[[], str],
+    ) -> None:
         """Serve until stopped, or until nothing was asked for ``idle_seconds`` and nothing runs.
 
         Ends as well when the launcher is gone: nothing could run any more, and the next client starts both anew. And when
-        its socket is not where clients look (``look_at``; the folder goes with a log-out and comes with a log-in), or its
+        its socket (``door``) is not where clients look (``look_at``; the folder goes with a log-out and comes with a log-in), or its
         ledger takes no more entries: with what runs finished, the ledger is free for the one that clients find.
         """
         try:
-            self._serve(listener, idle_seconds, look_at)
+            self._serve(listener, door, idle_seconds, look_at)
         finally:
             with self._lock:
                 self._ended = True
 
-    def _serve(self, listener: socket.socket, idle_seconds: float, look_at: Callable[[], str]) -> None:
+    def _serve(
+        self,
+        listener: socket.socket,
+        door: tuple[int, int] | None,
+        idle_seconds: float,
+        look_at: Callable[[], str],
+    ) -> None:
         listener.setblocking(False)
-        door = identity(listener.getsockname())
         while not self._stopping.is_set():
             readable, _, _ = select.select([listener.fileno(), self._wake_read, *self._launcher], [], [], DOOR_SECONDS)
             if any(descriptor in readable for descriptor in self._launcher):
