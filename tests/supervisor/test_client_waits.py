@@ -70,6 +70,8 @@ def test_where_the_queue_is_full_a_client_waits_for_its_place(paths, listener):
     thread.start()
     threading.Timer(0.1, begun.set).start()
     client.connect(paths, start=False).close()
+    listener.shutdown(socket.SHUT_RDWR)
+    thread.join(60)
     for one in waiting:
         one.close()
 

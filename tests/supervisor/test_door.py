@@ -215,6 +215,8 @@ class FakeSupervisor:
                 connection.sendall(self.reply)
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join(60)
         self.listener.close()
 
 

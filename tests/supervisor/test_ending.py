@@ -119,7 +119,8 @@ class Scripted:
         self.listener = socket.socket(socket.AF_UNIX)
         by_short_address(paths.socket, self.listener.bind)
         self.listener.listen()
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self):
         while True:
@@ -137,6 +138,8 @@ class Scripted:
                         protocol.send_bytes(connection, reply)
 
     def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(60)
         self.listener.close()
 
 

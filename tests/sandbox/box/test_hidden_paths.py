@@ -240,7 +240,7 @@ def test_a_paused_box_in_the_middle_of_tries_holds_nobody_up(seen, beside, wait_
 
 
 def test_kill_9_of_the_launcher_leaves_no_mount_and_no_process(seen, beside, wait_for, tmp_path):
-    before = Path("/proc/self/mountinfo").read_text()
+    before = mounts()
     launcher = Launcher.spawn(str(tmp_path / "state"))
     null = os.open("/dev/null", os.O_RDWR)
     line = f"while :; do cat {beside}/x; done 2>/dev/null"
@@ -255,7 +255,13 @@ def test_kill_9_of_the_launcher_leaves_no_mount_and_no_process(seen, beside, wai
         return not [pid for pid in pids if os.path.exists(f"/proc/{pid}") and _state(pid) != "Z"]
 
     wait_for(gone)
-    assert Path("/proc/self/mountinfo").read_text() == before
+    assert mounts() <= before
+
+
+def mounts():
+    """Of the kinds that a box is made of; others on this machine mount what they like."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {line for line in lines if line.partition(" - ")[2].startswith(("fuse ", "overlay "))}
 
 
 def _state(pid):
