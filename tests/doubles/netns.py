@@ -156,7 +156,7 @@ class Box:
         """Words before a command line that make it run in the box."""
         return enter(self.holder.pid)
 
-    def run(self, argv: Sequence[str], *, timeout: float = 60, **how: object) -> subprocess.CompletedProcess[str]:
+    def run(self, argv: Sequence[str], *, timeout: float = 300, **how: object) -> subprocess.CompletedProcess[str]:
         """Run a program in the box with an empty environment unless ``env`` says otherwise."""
         how.setdefault("env", {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent"})
         how.setdefault("stdin", subprocess.DEVNULL)
@@ -164,7 +164,7 @@ class Box:
             [*self.prefix, *argv], capture_output=True, text=True, timeout=timeout, check=False, errors="replace", **how
         )
 
-    def python(self, code: str, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def python(self, code: str, *words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """Run a piece of Python in the box."""
         return self.run([sys.executable, "-I", "-S", "-c", code, *words], timeout=timeout)
 

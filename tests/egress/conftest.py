@@ -177,11 +177,11 @@ class Rig:
 
     def curl(self, *words: str, **how: object):
         ca = str(self.world.ca)
-        return self.box.run(["curl", "-sS", "--max-time", "30", "--cacert", ca, *words], **how)
+        return self.box.run(["curl", "-sS", "--max-time", "120", "--cacert", ca, *words], **how)
 
     def log(self, **want: object) -> list[ConnectionLog]:
         """Lines (not the ``decided`` ones) with these fields, waited for."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             with self._lock:
                 found = [

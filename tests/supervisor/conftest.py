@@ -37,7 +37,7 @@ class Cli:
         self.project = project
         self.words = [sys.executable, "-I", "-m", "ringfence.cli.main", "--test-root", str(root)]
 
-    def __call__(self, *words, cwd=None, env=None, timeout=60, stdin=subprocess.DEVNULL):
+    def __call__(self, *words, cwd=None, env=None, timeout=300, stdin=subprocess.DEVNULL):
         return subprocess.run(
             [*self.words, *words],
             cwd=cwd or self.project,

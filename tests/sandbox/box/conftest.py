@@ -79,7 +79,7 @@ class Running:
             into += data
         os.close(descriptor)
 
-    def finish(self, timeout: float = 60) -> Ran:
+    def finish(self, timeout: float = 300) -> Ran:
         execution = self.box.wait(timeout)
         for reader in self.readers:
             reader.join(60)
@@ -116,7 +116,7 @@ def bench(box_launcher: Launcher, tmp_path: Path) -> Iterator[Bench]:
 def wait_for() -> Callable[[Callable[[], bool]], None]:
     import time
 
-    def wait(reached: Callable[[], bool], seconds: float = 60) -> None:
+    def wait(reached: Callable[[], bool], seconds: float = 300) -> None:
         deadline = time.monotonic() + seconds
         while not reached():
             assert time.monotonic() < deadline, "not reached in time"

@@ -93,7 +93,7 @@ class Bench:
             cwd=self.root,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             errors="surrogateescape",
             check=False,
         )
@@ -121,7 +121,7 @@ class Bench:
 
     def git(self, *args: str) -> str:
         done = subprocess.run(
-            ["git", *args], cwd=self.root, env=GIT, capture_output=True, text=True, timeout=60, check=False
+            ["git", *args], cwd=self.root, env=GIT, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -162,7 +162,7 @@ def make_bench(tmp_path):
                 stream.write(text)
         if git:
             for args in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
-                subprocess.run(["git", *args], cwd=root, env=GIT, check=True, timeout=60)
+                subprocess.run(["git", *args], cwd=root, env=GIT, check=True, timeout=600)
         tree = Worktree.open(root, str(tmp_path / f"state-{name}"), **options)
         return Bench(root=root, tree=tree, rules=Rules(root=root))
 

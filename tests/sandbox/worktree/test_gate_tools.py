@@ -94,46 +94,45 @@ def wheel(folder, version):
 def test_pip_installs_and_replaces_a_vendored_package(bench, tmp_path):
     pip = "/usr/bin/python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --disable-pip-version-check"
     old, new = wheel(tmp_path, "1.0"), wheel(tmp_path, "2.0")
-    bench.box(f"HOME=/tmp {pip} --target vendor {old}")
+    bench.box(f"HOME={tmp_path} {pip} --target vendor {old}")
     assert bench.commit().clean
     assert bench.read("vendor/demo/__init__.py") == "version = '1.0'\n"
-    bench.box(f"HOME=/tmp {pip} --upgrade --target vendor {new}")
+    bench.box(f"HOME={tmp_path} {pip} --upgrade --target vendor {new}")
     report = bench.commit()
     assert report.clean, report
     assert sorted(os.listdir(f"{bench.root}/vendor/demo")) == ["__init__.py", "only_in_2_0.py"]
 
 
-def test_npm_installs_into_the_layer_and_the_lock_file_arrives(bench):
+def test_npm_installs_into_the_layer_and_the_lock_file_arrives(bench, tmp_path):
     bench.write("package.json", '{"name": "app", "version": "1.0.0", "dependencies": {}}\n')
     bench.write("one/package.json", '{"name": "one", "version": "1.0.0", "main": "i.js"}\n')
     bench.write("one/i.js", "module.exports = 1\n")
-    npm = "HOME=/tmp/npm-$$ npm_config_cache=/tmp/npm-$$ npm --offline --no-audit --no-fund --no-update-notifier --install-links"
-    clean = "rm -rf /tmp/npm-$$"
-    bench.box(f"{npm} install ./one >/dev/null; {clean}")
+    npm = f"HOME={tmp_path} npm_config_cache={tmp_path}/npm npm --offline --no-audit --no-fund --no-update-notifier --install-links"
+    bench.box(f"{npm} install ./one >/dev/null")
     report = bench.commit()
     assert report.clean, report
     assert sorted(i.path for i in report.committed) == ["package-lock.json", "package.json"]
     assert bench.box("node -p 'require(\"one\")'") == "1\n"
     bench.box(
-        f"echo 'module.exports = 2' > one/i.js; sed -i s/1.0.0/2.0.0/ one/package.json; {npm} install ./one >/dev/null; {clean}"
+        f"echo 'module.exports = 2' > one/i.js; sed -i s/1.0.0/2.0.0/ one/package.json; {npm} install ./one >/dev/null"
     )
     assert bench.commit().clean
     assert bench.box("node -p 'require(\"one\")'") == "2\n"
     assert not os.path.exists(f"{bench.root}/node_modules")
 
 
-def test_npm_moves_folders_of_a_committed_node_modules(bench):
+def test_npm_moves_folders_of_a_committed_node_modules(bench, tmp_path):
     bench.write(".gitignore", "")
     bench.write("package.json", '{"name": "app", "version": "1.0.0", "dependencies": {}}\n')
     bench.write("one/package.json", '{"name": "one", "version": "1.0.0", "main": "i.js"}\n')
     bench.write("one/i.js", "module.exports = 1\n")
-    npm = "HOME=/tmp/npm-$$ npm_config_cache=/tmp/npm-$$ npm --offline --no-audit --no-fund --no-update-notifier --install-links"
-    bench.box(f"{npm} install ./one >/dev/null; rm -rf /tmp/npm-$$")
+    npm = f"HOME={tmp_path} npm_config_cache={tmp_path}/npm npm --offline --no-audit --no-fund --no-update-notifier --install-links"
+    bench.box(f"{npm} install ./one >/dev/null")
     assert bench.commit().clean
     assert bench.read("node_modules/one/i.js") == "module.exports = 1\n"
     bench.write("one/package.json", '{"name": "one", "version": "2.0.0", "main": "i.js"}\n')
     bench.write("one/i.js", "module.exports = 2\n")
-    bench.box(f"{npm} install ./one >/dev/null; {npm} prune > /dev/null; rm -rf /tmp/npm-$$")
+    bench.box(f"{npm} install ./one >/dev/null; {npm} prune > /dev/null")
     report = bench.commit()
     assert report.clean, report
     assert bench.read("node_modules/one/i.js") == "module.exports = 2\n"
@@ -166,14 +165,14 @@ def real_cargo():
 
 
 @pytest.mark.skipif(real_cargo() is None, reason="this host has no Rust; the pattern above stands for it")
-def test_a_real_cargo_build(bench):
+def test_a_real_cargo_build(bench, tmp_path):
     bench.write(".gitignore", "target/\n")
     bench.write("Cargo.toml", '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n')
     bench.write("src/main.rs", 'fn main() { println!("built"); }\n')
     home = os.path.expanduser("~")
     script = (
-        f"export PATH={os.path.dirname(real_cargo())}:$PATH CARGO_HOME=/tmp/cargo-$$ RUSTUP_HOME={home}/.rustup;"
-        "cargo build -q --offline && target/debug/app; rm -rf /tmp/cargo-$$"
+        f"export PATH={os.path.dirname(real_cargo())}:$PATH CARGO_HOME={tmp_path}/cargo RUSTUP_HOME={home}/.rustup;"
+        "cargo build -q --offline && target/debug/app"
     )
     assert "built" in bench.box(script)
     report = bench.commit()
