@@ -28,9 +28,18 @@ options:
   --interactive      give the box a terminal (the default when standard input and output are one)
   --no-interactive   never give it one
 """
-PASSED_VARIABLES = ("AGENT_ENV_CLASS", "COLORTERM", "LANG", "LANGUAGE", "NO_COLOR", "TERM", "TZ")
+PASSED_VARIABLES = frozenset({
+    "AGENT_ENV_CLASS", "CARGO_TERM_COLOR", "CI", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LANG",
+    "LANGUAGE", "LINES", "NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONUNBUFFERED", "SOURCE_DATE_EPOCH", "TERM", "TZ",
+})  # fmt: skip
 """Sent to the supervisor beside LC_*; which of them reach the box is the policy's and the plan's business."""
-SIGNALS = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT)
+SIGNALS = (
+    *(_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT),
+    *(_signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGTSTP),
+)
+WANTS_KEYS = (_signal.SIGTTIN, _signal.SIGTTOU)
+LOOK_SECONDS = 0.2
+"""Between two looks whether a job that runs has come to the front."""
 
 
 class Options:
@@ -89,11 +98,16 @@ def main(words: list[str], paths: Paths) -> int:
     request = _request(options)
     connection, reader = client.ask(paths, request, output)
     try:
-        with _Forwarding(connection), _Keyboard(enabled=bool(request["interactive"])) as keyboard:
+        interactive = bool(request["interactive"])
+        forwarding = _Forwarding(connection, interactive=interactive)
+        with forwarding, _Keyboard(enabled=interactive) as keyboard:
             message = client.answer(reader, paths, keyboard.say)
-            while message.get("event") == "stopped":
-                keyboard.stop_with_the_box()
-                protocol.send(connection, {"go_on": True})
+            while "event" in message:
+                if message["event"] == "begun":
+                    keyboard.begin()
+                else:
+                    protocol.send(connection, keyboard.stop_with_the_box(message.get("signal")))
+                    forwarding.look_for_the_front()
                 message = client.answer(reader, paths, keyboard.say)
     finally:
         connection.close()
@@ -109,6 +123,7 @@ def _request(options: Options) -> dict[str, object]:
     environment = {name: value for name, value in passed.items() if _is_text(name + value)}
     umask = os.umask(0)
     os.umask(umask)
+    behind = is_behind()  # then its terminal is set as that other job wants it
     message: dict[str, object] = {
         "verb": "run",
         "version": protocol.VERSION,
@@ -118,6 +133,9 @@ def _request(options: Options) -> dict[str, object]:
         "interactive": interactive,
         "rows": rows,
         "columns": columns,
+        "modes": _modes() if interactive and not behind else (),
+        "stops": any(_group_in_front(stream) > 0 for stream in (0, 1, 2)),
+        "behind": behind,
         "review": options.review,
     }
     if options.mission is not None:
@@ -218,8 +236,9 @@ def _die_of(number: int) -> None:
 class _Forwarding:
     """While the command runs, signals to this process go to the box, and so do changes of the window's size."""
 
-    def __init__(self, connection: _socket.socket) -> None:
+    def __init__(self, connection: _socket.socket, *, interactive: bool) -> None:
         self._connection = connection
+        self._interactive = interactive
         self._old: dict[int, object] = {}
 
     def __enter__(self) -> None:
@@ -227,6 +246,7 @@ class _Forwarding:
             if _signal.getsignal(number) != _signal.SIG_IGN:  # else its caller wants it not to count, as nohup does
                 self._old[number] = _signal.signal(number, self._forward)
         self._old[_signal.SIGWINCH] = _signal.signal(_signal.SIGWINCH, self._resize)
+        self.look_for_the_front()
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._old.items():
@@ -234,6 +254,20 @@ class _Forwarding:
 
     def _forward(self, number: int, _: object) -> None:
         self._tell({"signal": number})
+
+    def look_for_the_front(self) -> None:
+        """A shell's ``fg`` tells nothing to a job that runs; one with a terminal of its own is told when it wants a key."""
+        if not self._interactive and is_behind():
+            import threading
+
+            threading.Thread(target=self._wait_for_the_front, daemon=True).start()
+
+    def _wait_for_the_front(self) -> None:
+        import time
+
+        while is_behind():
+            time.sleep(LOOK_SECONDS)
+        self._tell({"go_on": True})
 
     def _resize(self, *_: object) -> None:
         if os.isatty(1):
@@ -248,10 +282,14 @@ class _Forwarding:
 
 
 class _Keyboard:
-    """While a box has a terminal, the person's keys go to it unread: Ctrl-C and the like are for the box's terminal."""
+    """While a box has a terminal, the person's keys go to it unread; until its command has begun, Ctrl-C is for this process.
+
+    Behind another job nothing is taken: what is typed is for that one.
+    """
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled and os.isatty(0)
+        self._begun = False
         self._saved: list[int | list[bytes | int]] = []
 
     def __enter__(self) -> "_Keyboard":  # noqa: PYI034 - Self lives in typing, which this file does not import
@@ -265,22 +303,32 @@ class _Keyboard:
         """A word of the fence's own to the person, while the command waits."""
         print(f"ringfence: {one_line(text)}", file=sys.stderr, end="\r\n" if self._saved else "\n", flush=True)
 
-    def stop_with_the_box(self) -> None:
-        """The command stopped itself: give the terminal back, stop, and take it again when continued."""
-        self._give_back()
-        os.kill(os.getpid(), _signal.SIGSTOP)
+    def begin(self) -> None:
+        """The command runs."""
+        self._begun = True
         self._take()
 
+    def stop_with_the_box(self, number: object) -> dict[str, object]:
+        """The command stopped: give the terminal back and stop as well. Returns the word by which the command goes on.
+
+        One that ran behind stops when it wants the keys; if its job has come to the front meanwhile, it gets them.
+        """
+        if number not in WANTS_KEYS or self._saved or is_behind():
+            self._give_back()
+            _stop(0 if self._enabled else os.getpid())
+        self._take()
+        return {"go_on": True, "behind": is_behind()}
+
     def _take(self) -> None:
-        if not self._enabled:
+        if not self._enabled or is_behind():
             return
         import termios
 
-        self._saved = termios.tcgetattr(0)
+        self._saved = self._saved or termios.tcgetattr(0)
         raw = termios.tcgetattr(0)
         raw[0] &= ~(termios.BRKINT | termios.ICRNL | termios.INPCK | termios.ISTRIP | termios.IXON)
         raw[1] &= ~termios.OPOST
-        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+        raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | (termios.ISIG if self._begun else 0))
         raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
         termios.tcsetattr(0, termios.TCSADRAIN, raw)
 
@@ -291,6 +339,41 @@ class _Keyboard:
 
             termios.tcsetattr(0, termios.TCSAFLUSH, self._saved)
             self._saved = []
+
+
+def is_behind() -> bool:
+    """Whether standard input is a terminal whose keys another job has now."""
+    return _group_in_front(0) not in {0, os.getpgrp()}
+
+
+def _group_in_front(stream: int) -> int:
+    """The process group that has the keys of the terminal behind a stream; 0 for one that does not control this process."""
+    try:
+        return os.tcgetpgrp(stream)
+    except OSError:
+        return 0
+
+
+def _modes() -> tuple[int, ...]:
+    """How the person's terminal is set, for the box's to be like it: input, output, local modes, control characters."""
+    if not os.isatty(0):
+        return ()
+    import termios
+
+    entered, shown, _control, local, _in, _out, keys = termios.tcgetattr(0)
+    return (entered, shown, local, *(key if isinstance(key, int) else key[0] for key in keys))
+
+
+def _stop(target: int) -> None:
+    """Stop this process, or with 0 its job as a whole, as the key would: the job's shell takes the terminal then.
+
+    Returns when it is continued. In front, the kernel stops nothing that no shell continues, and nothing that ignores the key.
+    """
+    old = _signal.getsignal(_signal.SIGTSTP)
+    if old != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGTSTP, _signal.SIG_DFL)
+    os.kill(target, _signal.SIGSTOP if is_behind() else _signal.SIGTSTP)
+    _signal.signal(_signal.SIGTSTP, old)
 
 
 def _usage(text: str) -> RingfenceError:

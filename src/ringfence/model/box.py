@@ -118,6 +118,12 @@ class BoxPlan:
     umask: int = 0o022
     size: tuple[int, int] = (24, 80)
     """Rows and columns of the terminal at start."""
+    modes: tuple[int, ...] = ()
+    """Input, output and local modes of the caller's terminal, then its control characters; empty: those of a new one."""
+    stops: bool = False
+    """Its caller hears when the command stops, and says when it goes on; one with a terminal always does."""
+    behind: bool = False
+    """Another job has the keys of the caller's terminal: nothing is read of it until the command goes on in front."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

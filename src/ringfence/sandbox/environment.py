@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 PASSED = frozenset({
-    "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS",
-    "LINES", "CI", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "SOURCE_DATE_EPOCH", "MAKEFLAGS",
-    "VIRTUAL_ENV", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_TERM_COLOR", "PAGER", "GIT_PAGER",
-    "EDITOR", "VISUAL", "LESS", "TERMINFO",
+    "CARGO_TERM_COLOR", "CI", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES",
+    "NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONUNBUFFERED", "SOURCE_DATE_EPOCH", "TERM", "TZ",
 })  # fmt: skip
+"""None that names a program, a folder of code or options: what a line may not set in front of a command, a caller's environment
+does not bring in either. Others pass where the policy says so."""
 PASSED_PREFIXES = ("LC_",)
 SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?|AUTH|APIKEY|COOKIE|SESSION|DSN|NETRC|PAT)S?(?:_|$|\d)"

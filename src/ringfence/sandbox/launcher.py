@@ -66,8 +66,8 @@ class Box:
         self._ended: dict[str, Any] | None = None
         self._fault: BoxError | None = None
         self._send_lock = threading.Lock()
-        self.stopped = False
-        """The command in the box stopped itself (Ctrl-Z) and waits for ``go_on``."""
+        self.stopped = 0
+        """The signal by which the command in the box stopped (Ctrl-Z), and waits for ``go_on``."""
 
     def wait(self, timeout: float | None = None) -> Execution:
         """What came of it, once nothing of the box is left. Raises TimeoutError, or BoxError when it was never built."""
@@ -96,10 +96,10 @@ class Box:
         """Send a signal to the command's process group, as the keyboard or a caller would."""
         self._send("signal", number)
 
-    def go_on(self) -> None:
-        """After the command stopped itself: foreground it and continue."""
-        self.stopped = False
-        self._send("continue")
+    def go_on(self, *, behind: bool = False) -> None:
+        """Continue the command, and give it its terminal's keys unless it goes on ``behind`` another job of its caller's."""
+        self.stopped = 0
+        self._send("continue", behind)
 
     def resize(self, rows: int, columns: int) -> None:
         """The caller's terminal has a new size."""
@@ -195,7 +195,7 @@ class Box:
                     self._fault = lost(self.plan, frame[1]) if self._pid else explain(self.plan, frame[1], frame[2])
                     self._channel.close()
                 case "stopped":
-                    self.stopped = self._on_stop is not None
+                    self.stopped = frame[1] if self._on_stop is not None else 0
                 case word:
                     self._words.add(word)
             self._state.notify_all()

@@ -103,6 +103,9 @@ def plan_box(
     inbound: bool = False,
     pty: bool = False,
     size: tuple[int, int] = (24, 80),
+    modes: tuple[int, ...] = (),
+    stops: bool = False,
+    behind: bool = False,
     home_upper: str = "",
     read_only: tuple[str, ...] = (),
     identity: tuple[str, str] = ("agent", "agent@example.org"),
@@ -147,6 +150,9 @@ def plan_box(
         user=box_user(facts.uid, facts.gid),
         umask=facts.umask if umask is None else umask,
         size=size,
+        modes=modes,
+        stops=stops,
+        behind=behind,
     )
 
 

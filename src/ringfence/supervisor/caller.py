@@ -3,13 +3,18 @@
 import contextlib
 import os
 import select
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ringfence.model.errors import RingfenceError
 from ringfence.model.person import Person
 from ringfence.supervisor import protocol, requests
+
+MOST_ENVIRONMENT = 1 << 20
+"""Bytes."""
+ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,10 +56,10 @@ class Caller:
                 body = None
             if body is None:
                 why = "the client went away"
-            elif requests.parse_signal(body).signal:
+            elif requests.parse_signal(body).signal in ENDING:
                 why = "the client was told to end"
             else:
-                kept.append(body)  # a new window size, which the box will want to know
+                kept.append(body)  # a new window size, say, which the box will want to know
         for body in reversed(kept):
             self.reader.put_back(body)
         return why
@@ -106,13 +111,16 @@ def ancestors(pid: int) -> tuple[int, ...]:
 
 
 def environment_class(pid: int) -> str:
-    """AGENT_ENV_CLASS of the calling process, or an empty string; never anything else of its environment."""
+    """AGENT_ENV_CLASS of the calling process, or an empty string."""
+    return variables(pid, {"AGENT_ENV_CLASS"}).get("AGENT_ENV_CLASS", "")
+
+
+def variables(pid: int, names: Collection[str]) -> dict[str, str]:
+    """These variables of the calling process, as it began; never anything else of its environment."""
     try:
         descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return {}
     with os.fdopen(descriptor, "rb") as file:
-        for item in file.read(1 << 20).split(b"\0"):
-            if item.startswith(b"AGENT_ENV_CLASS="):
-                return item.partition(b"=")[2].decode("utf-8", "replace")
-    return ""
+        pairs = (item.decode("utf-8", "replace").partition("=") for item in file.read(MOST_ENVIRONMENT).split(b"\0"))
+        return {name: value for name, _, value in pairs if name in names}

@@ -17,7 +17,7 @@ from ringfence.supervisor import jsontext
 MAX_FRAME = 16 * 1024 * 1024
 """Bytes of one frame: room for a command line of 1 MiB in its worst JSON escaping, and no more."""
 MAX_DESCRIPTORS = 4
-VERSION = 3
+VERSION = 4
 _INT = 4
 """Bytes of a C ``int``, on every machine this package knows."""
 TAKEN = b'{"event":"taken"}'

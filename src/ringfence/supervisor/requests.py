@@ -9,6 +9,7 @@ from ringfence.supervisor.protocol import ProtocolError
 
 Cells: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
 """Rows or columns of a terminal, as the kernel counts them."""
+Mode: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
 
 
 class _Request(msgspec.Struct, tag_field="verb", forbid_unknown_fields=True, kw_only=True):
@@ -43,6 +44,9 @@ class Run(_Request, tag="run"):
     interactive: bool = False
     rows: Cells = 24
     columns: Cells = 80
+    modes: tuple[Mode, ...] = ()
+    stops: bool = False
+    behind: bool = False
     mission: str | None = None
     review: bool = False
 
@@ -128,10 +132,14 @@ def parse(body: bytes) -> Request:
 
 
 class Signal(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Sent by a client while its command runs: a signal for the box, a new window size, or word that it was continued."""
+    """Sent by a client while its command runs: a signal for the box, a new window size, or word that it was continued.
+
+    ``behind``: it goes on while another job has the terminal's keys.
+    """
 
     signal: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
     go_on: bool = False
+    behind: bool = False
     rows: Cells = 0
     columns: Cells = 0
 

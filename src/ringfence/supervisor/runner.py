@@ -8,7 +8,7 @@ import hashlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -27,7 +27,7 @@ from ringfence.sandbox.launcher import Box
 from ringfence.sandbox.plan import plan_box
 from ringfence.sandbox.worktree.tree import Worktree
 from ringfence.supervisor import protocol, requests, wording
-from ringfence.supervisor.caller import Caller, environment_class
+from ringfence.supervisor.caller import Caller, environment_class, variables
 from ringfence.supervisor.door import Door, Judged
 from ringfence.supervisor.gate_answer import GateAnswer
 from ringfence.supervisor.gatekeeper import Gatekeeper, layer_of
@@ -53,6 +53,8 @@ class Job:
     policy: Policy
     repository: Repository
     call: ToolCall
+    environment: Mapping[str, str]
+    """Of the caller's, what may pass as far as it is asked for."""
 
 
 class Runner:
@@ -120,7 +122,15 @@ class Runner:
             raise RingfenceError("bad-request", "a command is a line or an argument vector, one of both")
         wanted = ShellLine(line=request.line) if request.line is not None else Argv(argv=request.argv or ())
         call = ToolCall(request=wanted, cwd=cwd, context=context)
-        return Job(request=request, mission=mission, policy=policy, repository=repository, call=call)
+        environment = {**variables(caller.pid, policy.environment[0]), **request.env}
+        return Job(
+            request=request,
+            mission=mission,
+            policy=policy,
+            repository=repository,
+            call=call,
+            environment=environment,
+        )
 
     def _mission(self, request: requests.Run, root: str) -> Mission:
         if request.mission is None:
@@ -237,7 +247,7 @@ class Runner:
             layer=layer,
             limits=job.policy.limits,
             mission=MissionId(job.mission.id),
-            caller_env=request.env,
+            caller_env=job.environment,
             env_pass=passed,
             env_set={**dict(pairs), **dict(opening.environment)},
             endpoints=opening.endpoints,
@@ -248,6 +258,9 @@ class Runner:
             network="captured" if _networked(job) else "none",
             pty=request.interactive,
             size=(request.rows, request.columns),
+            modes=request.modes,
+            stops=request.stops,
+            behind=request.behind,
             decoy_seed=judged.intent.record,
             home_upper=self._home(job),
             umask=request.umask,
@@ -269,17 +282,23 @@ class Runner:
     ) -> Execution:
         stdin, stdout, stderr = output
 
+        def tell(event: str, number: int = 0) -> None:
+            with suppress(OSError):  # a client that leaves is met by who listens to it
+                protocol.send(caller.connection, {"event": event, "signal": number})
+
         def stopped() -> None:
             """Ctrl-Z in the box: its client stops as well, and tells when the person continues it."""
-            protocol.send(caller.connection, {"event": "stopped"})
+            tell("stopped", box.stopped)
 
-        on_stop = stopped if plan.pty else None
+        on_stop = stopped if plan.pty or plan.stops else None
         with network.running():
             with tree.lock():
                 box = self._readiness.launcher().start(
                     plan, stdin=stdin, stdout=stdout, stderr=stderr, on_network=network.connect, on_stop=on_stop
                 )
             network.box = box
+            if plan.pty:
+                tell("begun")
             with _listening(caller, box):
                 return box.wait()
 
@@ -363,7 +382,7 @@ def _listening(caller: Caller, box: Box) -> Iterator[None]:
             if message.signal:
                 box.signal(message.signal)
             if message.go_on:
-                box.go_on()
+                box.go_on(behind=message.behind)
             if message.rows and message.columns:
                 box.resize(message.rows, message.columns)
 

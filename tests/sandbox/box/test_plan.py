@@ -165,6 +165,14 @@ def test_secret_values_never_pass(value):
     assert plan_environment({"LANG": value}, own={}) == ()
 
 
+@pytest.mark.parametrize(
+    "name", ["EDITOR", "GIT_PAGER", "JAVA_HOME", "LD_PRELOAD", "MAKEFLAGS", "PAGER", "PYTHONPATH", "VIRTUAL_ENV"]
+)
+def test_what_names_programs_and_code_passes_only_where_the_policy_says_so(name):
+    assert plan_environment({name: "x"}, own={}) == ()
+    assert plan_environment({name: "x"}, passed=[name], own={}) == ((name, "x"),)
+
+
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=20))
 def test_only_listed_names_pass(caller):
     for name, _value in plan_environment(caller, own={"PATH": "/usr/bin"}):

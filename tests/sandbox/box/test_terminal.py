@@ -373,6 +373,14 @@ def test_a_stopped_command_leaves_the_terminal_as_the_shell_had_it_and_finds_it_
     assert screen.rest() == b"\x1b[?25h\x1b[?1049l\x1b[?2004l\x1b[0m"
 
 
+def test_a_command_that_stopped_again_before_it_had_the_keys_finds_the_terminal_again():
+    screen = Screen()
+    screen.feed(b"\x1b[?1049h")
+    assert screen.set_aside() == b"\x1b[?1049l"
+    assert screen.set_aside() == b""
+    assert screen.take_up() == b"\x1b[?1049h"
+
+
 @pytest.mark.needs_userns
 def test_a_command_that_stops_itself_leaves_no_mouse_reports_on(bench, wait_for):
     stopped = threading.Event()

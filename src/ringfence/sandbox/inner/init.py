@@ -142,7 +142,7 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[st
     abi = landlock.restrict(order["writable"])
     os.setsid()
     if order["pty"]:
-        _terminal(box, order["size"])
+        _terminal(box, order["size"], order["modes"])
     os.umask(order["umask"])
     _enter(order["cwd"])
     # From here on every exec is seen by the launcher; the first one is the command's own.
@@ -296,10 +296,10 @@ def _make(path: bytes, mode: int) -> int:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
 
 
-def _terminal(box: socket.socket, size: tuple[int, int]) -> None:
+def _terminal(box: socket.socket, size: tuple[int, int], modes: tuple[int, ...]) -> None:
     from ringfence.sandbox.inner import terminal
 
-    master = terminal.take_over(size)
+    master = terminal.take_over(size, modes)
     _say(box, ("terminal",), [master])
     os.close(master)
 
@@ -314,7 +314,7 @@ def _enter(cwd: bytes) -> None:
 def _live(order: dict[str, Any], box: socket.socket) -> None:
     environment = dict(order["env"])
     try:
-        child = reaper.start(order["argv"], environment, pty=order["pty"])
+        child = reaper.start(order["argv"], environment, in_front=order["pty"] and not order["behind"])
     except FileNotFoundError:
         _complain(order["argv"][0], "not found in the box (docs/sandbox.md says what one sees)")
         _say(box, ("end", EXIT_NOT_FOUND, None, "not found in the box"))
@@ -325,7 +325,7 @@ def _live(order: dict[str, Any], box: socket.socket) -> None:
         os._exit(0)
     _say(box, ("started",))
     kernel.trim()  # what building the view took is 0.08 MiB of a box's memory for as long as it lives
-    reaper.reap(child, box, pty=order["pty"])
+    reaper.reap(child, box, pty=order["pty"], stops=order["stops"])
 
 
 def _complain(program: bytes, why: str) -> None:

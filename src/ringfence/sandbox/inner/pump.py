@@ -362,7 +362,7 @@ class Input:
             self.loop.forget(self.source)
 
     def _want(self) -> None:
-        if self.held:
+        if self.held or self.data:
             return
         if self.source is not None and not self.loop.watch(self.source, READ, self._read) and self.pipe is not None:
             self.loop.watch(self.pipe, WRITE, self._write)  # a regular file: read whenever the box takes more

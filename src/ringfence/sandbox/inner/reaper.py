@@ -35,10 +35,10 @@ def find(program: bytes, path: bytes) -> bytes:
     raise FileNotFoundError(errno.ENOENT, "not found")
 
 
-def start(argv: list[bytes], environment: Mapping[bytes, bytes], *, pty: bool) -> int:
-    """Start the command in a process group of its own, with a terminal in its foreground. Gives the pid. Raises OSError."""
+def start(argv: list[bytes], environment: Mapping[bytes, bytes], *, in_front: bool) -> int:
+    """Start the command in a process group of its own, ``in_front``: the terminal's. Gives the pid. Raises OSError."""
     program = find(argv[0], environment.get(b"PATH", b"/usr/bin:/bin"))
-    begin = _in_the_foreground if pty else _apart
+    begin = _in_the_foreground if in_front else _apart
     try:
         return begin(program, argv, environment)
     except OSError as fault:
@@ -78,8 +78,11 @@ def _in_the_foreground(program: bytes, argv: list[bytes], environment: Mapping[b
     return child
 
 
-def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
-    """Wait for everything; when the command itself has ended, say how, and end: the kernel then ends all the rest."""
+def reap(child: int, box: socket.socket, *, pty: bool, stops: bool) -> NoReturn:
+    """Wait for everything; when the command itself has ended, say how, and end: the kernel then ends all the rest.
+
+    ``stops``: it is told as well when the command stopped.
+    """
     for stream in (0, 1, 2):
         os.close(stream)  # the command's pipes must end when the box does, not when this process does
     wake, poke = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -91,7 +94,7 @@ def reap(child: int, box: socket.socket, *, pty: bool) -> NoReturn:
     pause = Pause()
     carriers: dict[int, int] = {}
     while True:
-        _collect(child, box, carriers, stops=pty and not pause.wanted)
+        _collect(child, box, carriers, stops=stops and not pause.wanted)
         ready = poll.poll(LOOK_MILLIS if pause.wanted else None)
         if pause.wanted and not pause.stands():
             _tell(box, ("awake",))
@@ -136,7 +139,7 @@ def _carry(old: bytes, new: bytes, flags: int) -> NoReturn:
 
 
 def _collect(child: int, box: socket.socket, carriers: dict[int, int], *, stops: bool) -> None:
-    """``stops``: it is told as well when the command stopped itself."""
+    """``stops`` as for ``reap``."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if stops else 0))
@@ -165,9 +168,9 @@ def _obey(order: bytes, child: int, pause: Pause, box: socket.socket, *, pty: bo
         _tell(box, ("paused", pause.begin()))
     elif order == b"resume":
         pause.end()
-    elif order == b"continue":
+    elif order in {b"continue", b"continue behind"}:
         if pty:
-            _foreground(child)
+            _foreground(child if order == b"continue" else os.getpgrp())
         _signal(-child, signal.SIGCONT)
     elif order.startswith(b"signal "):
         _signal(-child, int(order[7:]))
@@ -181,7 +184,10 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _foreground(group: int) -> None:
-    """Give the terminal back to a command that was stopped; the shell in it may have taken it meanwhile."""
+    """Give the terminal back to a command that was stopped; the shell in it may have taken it meanwhile.
+
+    To process 1's own group where the command shall have no keys: the kernel stops it when it asks for some.
+    """
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)

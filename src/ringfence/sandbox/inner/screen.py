@@ -101,7 +101,7 @@ class Screen:
         """The command is stopped and the shell has the keys: what turns off all that is on. Nothing is let through that types."""
         held, modes = self.held, self._modes
         off = self.rest()
-        self.held, self._aside, self.keyboard = held, modes, False
+        self.held, self._aside, self.keyboard = held, self._aside | modes, False
         return off
 
     def take_up(self) -> bytes:

@@ -15,19 +15,29 @@ UNLOCK, NUMBER = 0x40045431, 0x80045430
 """TIOCSPTLCK and TIOCGPTN."""
 
 
-def take_over(size: tuple[int, int]) -> int:
-    """In init: make a terminal, control it, put it on 0, 1, 2. Gives the master's descriptor."""
+def take_over(size: tuple[int, int], modes: tuple[int, ...]) -> int:
+    """In init: make a terminal like the caller's, control it, put it on 0, 1, 2. Gives the master's descriptor."""
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, UNLOCK, struct.pack("i", 0))
     number = struct.unpack("i", fcntl.ioctl(master, NUMBER, bytes(4)))[0]
     slave = os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY)
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    _set_modes(slave, modes)
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     for stream in (0, 1, 2):
         os.dup2(slave, stream)
     if slave > 2:
         os.close(slave)
     return master
+
+
+def _set_modes(slave: int, modes: tuple[int, ...]) -> None:
+    """Which key erases, which interrupts, and whether letters of several bytes are erased as one: as the person has it."""
+    own = termios.tcgetattr(slave)
+    if len(modes) == 3 + len(own[6]):
+        own[0], own[1], own[3] = modes[:3]
+        own[6] = [bytes([key & 0xFF]) for key in modes[3:]]
+        termios.tcsetattr(slave, termios.TCSANOW, own)
 
 
 class Uncapped:
@@ -68,12 +78,12 @@ class Terminal:
             os.write(self.master, answer)
 
     def stop(self) -> None:
-        """The command is stopped: what is typed now is for the person's shell, which shall find its terminal as it was."""
+        """The command has no keys: what is typed now is for the person's shell, which shall find its terminal as it was."""
         self.input.hold()
         self.output.say(self.screen.set_aside())
 
     def go_on(self) -> None:
-        """It is about to go on."""
+        """It is about to go on, and has the keys again."""
         self.output.say(self.screen.take_up())
         self.input.begin()
 

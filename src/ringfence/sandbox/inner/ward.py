@@ -100,7 +100,8 @@ class Ward:
                 os.close(descriptor)  # the terminal comes from inside the box
         else:
             self.input = Input(self.loop, streams[0], inward[1], unread)
-            self.input.begin()
+            if not self.order["behind"]:
+                self.input.begin()
             capped = Capped(self.order["limits"]["output"])
             self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
         self.loop.watch(self.box.fileno(), READ, self._hear)
@@ -166,7 +167,7 @@ class Ward:
             case "started":
                 self.started = True
                 self.tell("started", self.pid)
-                if self.terminal is not None:
+                if self.terminal is not None and not self.order["behind"]:
                     self.terminal.input.begin()  # a key typed earlier would be the signal of a group that has ended
                 self._arm()
                 self.loop.after(REFILL_SECONDS, self.refill)
@@ -175,6 +176,8 @@ class Ward:
             case "stopped":
                 if self.terminal is not None:
                     self.terminal.stop()
+                elif self.input is not None:
+                    self.input.hold()
                 self.tell("stopped", message[1])
             case "paused":
                 self.standstill.found(still=message[1])
@@ -207,6 +210,8 @@ class Ward:
 
     def _use_terminal(self, master: int) -> None:
         self.terminal = Terminal(self.loop, master, self.streams, self._finish)
+        if self.order["behind"]:
+            self.terminal.stop()
         self.input, self.output = self.terminal.input, self.terminal.output
 
     def _touched(self, kind: str, name: str) -> None:
@@ -302,14 +307,21 @@ class Ward:
             case "signal":
                 self.standstill.send(b"signal %d" % command[1])
             case "continue":
-                if self.terminal is not None:
-                    self.terminal.go_on()
-                self.standstill.send(b"continue")
+                if not command[1]:
+                    self._to_the_front()
+                self.standstill.send(b"continue behind" if command[1] else b"continue")
             case "size":
                 if self.terminal is not None:
                     self.terminal.resize(command[1], command[2])
             case _:
                 self.kill("the supervisor asked for something unknown")
+
+    def _to_the_front(self) -> None:
+        """What is typed from now on is for the command."""
+        if self.terminal is not None:
+            self.terminal.go_on()
+        elif self.input is not None:
+            self.input.begin()
 
     def _to_init(self, order: bytes) -> None:
         try:
