@@ -273,6 +273,18 @@ class TestInit:
         assert run("why", "--", "git push")[0] == 10
         assert run("policy", "lint")[0] == 0
 
+    def test_it_tells_of_a_toolchain_that_boxes_would_not_use(
+        self, run: Run, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "versions" / "node" / "v22" / "bin"
+        folder.mkdir(parents=True)
+        (folder / "node").write_text("#!/bin/sh\n")
+        (folder / "node").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:/usr/bin")
+        code, out, _ = run("init")
+        assert code == 0
+        assert f"your node lies in {folder}; boxes use it once `commands.toolchains` names that folder" in out
+
     def test_it_never_overwrites(self, run: Run, repository: Path) -> None:
         write(repository)
         code, _, err = run("init")

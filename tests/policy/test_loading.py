@@ -260,3 +260,8 @@ def test_a_broken_stored_policy_is_an_error(stored: bytes) -> None:
 @pytest.mark.parametrize("text", ["\ufeff" + HEAD, (HEAD + "# caf\u00e9 \U0001f469\u200d\U0001f4bb\n").replace("\n", "\r\n"), HEAD + "files: {read: {deny: ['app/(group)/[id]/*', '{{cookie}}/x', '**/a b.md', 'x/**/y', '**']}}\n"])  # fmt: skip
 def test_ordinary_files_of_other_editors_and_names_are_read(text):
     assert Policy.parse(text, root="/").digest
+
+
+def test_bare_names_are_looked_up_in_toolchains_first_and_then_as_any_path_has_it(tmp_path: Path) -> None:
+    policy = Policy.parse(HEAD + "commands: {toolchains: [/opt/b/bin, /usr/bin, /opt/a/bin]}\n", root=str(tmp_path))
+    assert policy.trusted_directories == ("/opt/b/bin", "/usr/bin", "/opt/a/bin", "/usr/local/bin", "/bin")

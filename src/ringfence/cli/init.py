@@ -7,6 +7,10 @@ from ringfence.cli.text import one_line
 from ringfence.model.errors import PolicyError, RingfenceError
 from ringfence.supervisor.paths import Paths
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ringfence.policy.policy import Policy
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the subcommand."""
@@ -58,8 +62,22 @@ def run(args: argparse.Namespace, paths: Paths) -> int:
     for path in files:
         print(one_line(f"wrote {path}"))
     print(f"presets: {', '.join(presets)}; trusted as {written.trust_digest[:16]}")
+    for name, folder in _unseen_toolchains(written):
+        print(
+            one_line(f"note: your {name} lies in {folder}; boxes use it once `commands.toolchains` names that folder")
+        )
     print("next: commit both files, then `ringfence check` and `ringfence why -- git push`")
     return 0
+
+
+def _unseen_toolchains(policy: "Policy") -> list[tuple[str, str]]:
+    """Programs that this person's PATH finds where no box looks: a version manager's, mostly."""
+    import pwd
+
+    from ringfence.sandbox.host import find_toolchains
+
+    found = find_toolchains(os.environ.get("PATH", ""), pwd.getpwuid(os.getuid()).pw_dir, ())
+    return [(one.name, one.bin) for one in found if one.bin and one.bin not in policy.trusted_directories]
 
 
 def _write_new(path: str, content: str) -> None:

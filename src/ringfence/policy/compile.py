@@ -28,7 +28,8 @@ from ringfence.policy.globs import Calm, PathPattern, PatternIndex
 from ringfence.policy.hosts import HostRule
 
 ORDER = (Scope.ORGANISATION, Scope.USER, Scope.REPOSITORY, Scope.MISSION)
-STANDARD_DIRECTORIES = ("/usr/bin", "/bin", "/usr/local/bin")
+STANDARD_DIRECTORIES = ("/usr/local/bin", "/usr/bin", "/bin")
+"""Behind the toolchains, and in the order that every distribution's PATH has."""
 ACCESSES = ("read", "write", "delete")
 
 
@@ -129,20 +130,20 @@ class Compiled:
         """Rules whose program is a glob over paths (``./scripts/*``)."""
         self.substrings: list[tuple[str, Scope, Place]] = []
         self.aliases: dict[str, dict[str, Scope]] = {}
-        directories = list(STANDARD_DIRECTORIES)
+        directories: dict[str, None] = {}
         for scoped in self.scopes:
             document = scoped.document
             for name, others in document.aliases:
                 for other in others:
                     self.aliases.setdefault(name, {}).setdefault(other, scoped.scope)
-            directories += [path for path in document.toolchains if path not in directories]
+            directories |= dict.fromkeys(document.toolchains)
             self.substrings += [(rule.text, scoped.scope, place(rule.at)) for rule in document.substrings]
         for scoped in self.scopes:
             for rule in scoped.document.commands:
                 tier = self._tier(rule.tier, scoped.scope, "commands")
                 if tier is not None:
                     self._index(Command(rule, scoped.scope, tier))
-        self.directories = tuple(directories)
+        self.directories = tuple(directories | dict.fromkeys(STANDARD_DIRECTORIES))
         self.lends = not any(scoped.document.commands and scoped.document.small for scoped in self.scopes)
         """Whether a wrapper needs no rule of its own when what it wraps is allowed."""
 
