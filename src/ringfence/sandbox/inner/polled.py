@@ -4,9 +4,9 @@ import time
 
 from ringfence.sandbox.inner.tree import shared_by_forks, times
 
-COUNT_SECONDS, COUNTED_EVERY = 0.05, 0.25
+COUNT_SECONDS, EARLY_SECONDS, COUNTED_EVERY = 0.05, 0.01, 0.25
 """So long may one look at what processes share take, of the launcher's own time, and so often is it taken: other boxes have
-their turns in between."""
+their turns in between. A box that grew by more than its limit since then is looked at early, and shorter."""
 
 
 class Forks:
@@ -15,17 +15,21 @@ class Forks:
     def __init__(self) -> None:
         self.due = 0.0
         """When what was shared may have become a process's own."""
+        self.last = 0
+        """Bytes that were in it more than once, at the last look."""
 
     def twice(self, pids: list[int], seems: int, limit: int) -> int:
         """Bytes of ``seems`` that are in it more than once; looked for only where it is above the limit.
 
-        Between two looks a box is below it as it was at the last one, for else it had been ended.
+        Between two looks a box that has not grown by more than its limit is below it, as it was at the last one: for else it
+        had been ended.
         """
-        if seems <= limit or time.monotonic() < self.due:
-            return max(0, seems - limit)
-        twice = shared_by_forks(pids, seems - limit * 3 // 4, COUNT_SECONDS)
+        over, early = seems - limit, time.monotonic() < self.due
+        if over <= 0 or (early and over <= self.last + limit):
+            return max(0, over)
+        self.last = shared_by_forks(pids, seems - limit * 3 // 4, EARLY_SECONDS if early else COUNT_SECONDS)
         self.due = time.monotonic() + COUNTED_EVERY
-        return twice
+        return self.last
 
 
 class Spent:
