@@ -89,6 +89,24 @@ def test_a_file_takes_the_place_of_no_folder_that_a_person_put_in_a_files(bench)
     assert bench.box("cat src/deep/c.py/inner") == "person\n"
 
 
+def test_all_that_a_mission_has_in_a_folder_that_a_person_made_a_link_is_set_aside_with_it(bench):
+    bench.rules.on("src/held", Tier.ASK)
+    bench.box("echo agent > src/deep/c.py; echo n > src/n; echo h > src/held; rm src/b.py")
+    os.rename(f"{bench.root}/src", f"{bench.root}/elsewhere")
+    os.symlink("elsewhere", f"{bench.root}/src")
+    report = bench.commit()
+    assert [*report.committed, *report.held, *report.refused] == []
+    kept = {item.path: item.kept for item in report.conflicts}
+    assert sorted(kept) == ["src", "src/deep/c.py", "src/held", "src/n"]
+    for path, text in (("src/deep/c.py", "agent\n"), ("src/n", "n\n"), ("src/held", "h\n")):
+        with open(kept[path], encoding="utf-8") as stream:
+            assert stream.read() == text
+    assert os.readlink(f"{bench.root}/src") == "elsewhere"
+    assert bench.read("src/deep/c.py") == "c\n"
+    assert bench.read("src/b.py") == "b\n"
+    assert bench.commit().clean
+
+
 def test_an_empty_folder_that_a_person_put_in_a_files_place_stays(bench):
     bench.box("echo agent > src/deep/c.py")
     os.unlink(f"{bench.root}/src/deep/c.py")

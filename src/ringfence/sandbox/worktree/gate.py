@@ -15,10 +15,11 @@ from ringfence.model.spelling import fold
 from ringfence.model.tier import Tier
 from ringfence.sandbox.worktree import apply, carrying, journal, layers, removal, there
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateItem, GateReport, Node, covers
+from ringfence.sandbox.worktree.cut_short import bases_after
 from ringfence.sandbox.worktree.judge import Judge, Verdict
-from ringfence.sandbox.worktree.plan import Packed, Plan, Step, ordered
+from ringfence.sandbox.worktree.plan import Packed, Plan, ordered
 from ringfence.sandbox.worktree.staging import Overtaken, Refused, Stage
-from ringfence.sandbox.worktree.state import Base, LayerState, load, pack, store, unpack
+from ringfence.sandbox.worktree.state import Base, LayerState, pack, unpack
 from ringfence.sandbox.worktree.tracked import Tracked
 
 _CONFLICT = "someone else changed it since the mission could have read it"
@@ -58,6 +59,7 @@ class Gate:
         chosen = [c for c in judged if _follows(c) or self._verdicts[c.path].tier is Tier.ALLOW]
         self._conflicts |= {c.path: _UNSEEN for c in judged if _goes(c) and self.state.out_of_sight(c.path)}
         self._find_conflicts(chosen)
+        self._spread_conflicts(judged)
         chosen = [c for c in chosen if c.path not in self._conflicts]
         touched = [c for c in same if self._touched(c)]
         calm = self._untouched_folders(chosen)
@@ -143,6 +145,15 @@ class Gate:
                 self._conflicts[change.path] = "someone else moved its folder since the mission could have read it"
             elif change.kind is ChangeKind.ADDED and self._was_removed(change, mark):
                 self._conflicts[change.path] = "someone else removed it since the mission could have read it"
+
+    def _spread_conflicts(self, changes: list[Change]) -> None:
+        """What lies in a folder that is no folder any more in the real tree is set aside with it."""
+        whole = {c.path for c in changes if c.path in self._conflicts and c.node is Node.DIRECTORY and not _goes(c)}
+        if whole:
+            for change in changes:
+                above = next((path for path in whole if change.path.startswith(path + "/")), None)
+                if above is not None and not _follows(change):
+                    self._conflicts[change.path] = self._conflicts[above]
 
     def _untouched_folders(self, chosen: list[Change]) -> list[str]:
         """Folders that the commit is about to change, and nobody else did: what they are afterwards is the gate's doing."""
@@ -252,7 +263,7 @@ class Gate:
         if not settled or self._conflicts or any(not (c.ignored or c.internal) for c in stays):
             return False
         kept = {".git" if c.internal else c.path for c in stays}
-        if any(_entry(self.upper, path) is None for path in kept):
+        if any(there.lookup(self.upper, path) is None for path in kept):
             return False  # hidden by a folder above, not by an entry of its own
         carrying.carry_on(self.folder, self.root, kept, self.bin_folder)
         return True
@@ -260,7 +271,11 @@ class Gate:
     def _clean(self, done: list[Change], same: list[Change]) -> None:
         clean_layer(self.upper, self.lower, [*done, *same])
         for path in sorted(self._conflicts):
-            self._set_aside(path)
+            above = next((one for one in self._kept if path.startswith(one + "/")), None)
+            if above is None:
+                self._set_aside(path)
+            elif os.path.lexists(kept := self._kept[above] + path[len(above) :]):
+                self._kept[path] = kept
         layers.prune(self.upper, self.lower, [*(c.path for c in (*done, *same)), *self._conflicts])
 
     def _set_aside(self, path: str) -> None:
@@ -280,7 +295,7 @@ class Gate:
             finally:
                 os.close(fd)
         layers.expose(self.upper, self.lower, path)
-        while parent and _entry(self.lower, parent) is None:  # what was made for it alone goes with it
+        while parent and there.lookup(self.lower, parent) is None:  # what was made for it alone goes with it
             layers.drop_empty(self.upper, parent)
             parent = parent.rpartition("/")[0]
 
@@ -337,73 +352,11 @@ def clean_layer(upper: int, lower: int, settled: list[Change]) -> None:
     """Take out of the layer what the real tree has now, so that the next call sees one consistent tree."""
     for change in settled:
         if change.kind is ChangeKind.DELETED:
-            info = _entry(upper, change.path)
-            if info is not None and stat.S_ISCHR(info.st_mode) and _entry(lower, change.path) is None:
+            info = there.lookup(upper, change.path)
+            if info is not None and stat.S_ISCHR(info.st_mode) and there.lookup(lower, change.path) is None:
                 layers.drop(upper, change.path)
         elif change.node is not Node.DIRECTORY:
             layers.expose(upper, lower, change.path)
-
-
-def bases_after(steps: Iterable[Step], root: int) -> dict[bytes, Base]:
-    """How paths look that a commit left, or gave back, as they were: keeping an original moves its ctime, and that is ours."""
-    found = {}
-    for step in steps:
-        now = journal.source_identity(root, os.fsdecode(step.path))
-        if step.before is not None and journal.same(now, unpack(step.before)):
-            found[step.path] = Base(identity=pack(now))
-    return found
-
-
-def recover(mission: str, upper: str, root: int, stage: str) -> list[str]:
-    """Finish or take back what a crash cut short in one mission. Gives a line for a person per journal touched.
-
-    No commit of the mission is under way then, so what one could not remove of its staging folder goes too.
-    """
-    told = []
-    for record in journal.journals(mission):
-        if record.has("clean") or record.has("undone"):
-            continue
-        if not record.has("plan"):
-            removal.remove_tree(record.folder)
-            continue
-        if not record.has("done"):
-            report = record.take_back(root)
-            known = load(mission)
-            if known is not None:
-                known.bases |= bases_after(record.plan().steps, root)
-                store(mission, known)
-            record.mark("undone")
-            told.append(f"commit {record.folder} was cut short: {len(report.restored)} steps taken back")
-            continue
-        _clean_again(record, upper, root)
-        record.mark("clean")
-        told.append(f"commit {record.folder} was complete: the layer was cleaned of it")
-    removal.remove_tree(stage)
-    return told
-
-
-def _clean_again(record: journal.Journal, upper: str, root: int) -> None:
-    plan, void = record.plan(), set(record.outcome().void)
-    try:
-        fd = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        paths = []
-        for step in plan.steps:
-            path = os.fsdecode(step.path)
-            paths.append(path)
-            if step.number in void or step.verb in {"mkdir", "rmdir"}:
-                continue
-            entry = journal.source_identity(fd, path)
-            if step.verb == "remove":
-                if entry is not None and stat.S_ISCHR(entry.mode) and _entry(root, path) is None:
-                    layers.drop(fd, path)
-            elif entry is not None and (step.source is None or pack(entry) == step.source):
-                layers.expose(fd, root, path)
-        layers.prune(fd, root, paths)
-    finally:
-        os.close(fd)
 
 
 def _packed(fd: int, paths: Iterable[str]) -> dict[bytes, Packed]:
@@ -434,14 +387,3 @@ def _list_of(path: str, verdict: Verdict, finished: set[str], conflicts: dict[st
     if path in finished:
         return "committed"
     return "held" if verdict.tier is Tier.ASK else "refused"
-
-
-def _entry(fd: int, path: str) -> os.stat_result | None:
-    parent, _, name = path.rpartition("/")
-    inner = there.folder(fd, parent)
-    if inner is None:
-        return None
-    try:
-        return there.entry(inner, name)
-    finally:
-        os.close(inner)

@@ -36,6 +36,18 @@ def folder(fd: int, path: str) -> int | None:
         raise
 
 
+def lookup(fd: int, path: str) -> os.stat_result | None:
+    """What stands at ``path`` below ``fd``; None where nothing does."""
+    parent, _, name = path.rpartition("/")
+    inner = folder(fd, parent)
+    if inner is None:
+        return None
+    try:
+        return entry(inner, name)
+    finally:
+        os.close(inner)
+
+
 def small_file(fd: int, path: str, limit: int) -> bytes | None:
     """What a regular file below ``fd`` holds, as far as ``limit`` bytes; None where there is none."""
     try:

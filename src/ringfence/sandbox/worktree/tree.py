@@ -16,7 +16,8 @@ from ringfence.sandbox.worktree import carrying, journal, kernel, layers, remova
 from ringfence.sandbox.worktree import diff as differ
 from ringfence.sandbox.worktree.change import Change, ChangeKind, GateReport
 from ringfence.sandbox.worktree.checks import check_root, check_state
-from ringfence.sandbox.worktree.gate import Gate, recover
+from ringfence.sandbox.worktree.cut_short import recover
+from ringfence.sandbox.worktree.gate import Gate
 from ringfence.sandbox.worktree.guard import STAGE
 from ringfence.sandbox.worktree.hindered import told
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport
