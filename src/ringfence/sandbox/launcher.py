@@ -65,7 +65,8 @@ class Box:
         self._words: set[str] = set()
         self._ended: dict[str, Any] | None = None
         self._fault: BoxError | None = None
-        self._send_lock = threading.Lock()
+        self.sending = threading.Lock()
+        """Held by whoever sends on the channel."""
         self.stopped = 0
         """The signal by which the command in the box stopped (Ctrl-Z), and waits for ``go_on``."""
 
@@ -129,13 +130,20 @@ class Box:
     def started(self) -> None:
         """Return when the command has been started. Raises BoxError when it never was."""
         self._until(lambda: self._pid > 0 or self._ended is not None, START_SECONDS)
+        if not self._pid and self._ended is not None:
+            raise BoxError(
+                "box-start",
+                f"the box was ended before its command began: {self._ended['ended_by']}",
+                where=self.plan.call_id,
+                remedy="run it again",
+            )
         if not self._pid and self._fault is None:
             self.kill("not started in time")
             raise BoxError("box-start", f"the box did not start within {START_SECONDS:.0f} s", where=self.plan.call_id)
 
     def _send(self, *command: Any) -> None:
         data = marshal.dumps(command)
-        with self._send_lock:
+        with self.sending:
             try:
                 self._channel.sendall(LENGTH.pack(len(data)) + data)
             except OSError:
@@ -318,13 +326,15 @@ class Launcher:
         order = marshal.dumps(compile_order(plan, root=os.geteuid() == 0, mapped=self.backend == "bubblewrap"))
         ours, theirs = socket.socketpair()
         box = Box(plan, ours, controls or controls_of(plan), on_seen=on_seen, on_stop=on_stop, on_network=on_network)
-        self._boxes.add(box)
+        with self._lock:
+            self._boxes.add(box)
         try:
-            with theirs, self._lock:
-                rights = array.array("i", [theirs.fileno(), stdin, stdout, stderr])
-                self._control.sendmsg([b"box"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-            ours.settimeout(START_SECONDS)
-            ours.sendall(LENGTH.pack(len(order)) + order)
+            with box.sending:  # whoever ends it meanwhile is heard after the order, and not instead of it
+                with theirs, self._lock:
+                    rights = array.array("i", [theirs.fileno(), stdin, stdout, stderr])
+                    self._control.sendmsg([b"box"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+                ours.settimeout(START_SECONDS)
+                ours.sendall(LENGTH.pack(len(order)) + order)
         except OSError as fault:
             ours.close()
             raise BoxError(
@@ -361,7 +371,8 @@ class Launcher:
 
     def kill_all(self, reason: str) -> None:
         """End every running box and return when they are gone, or after some seconds; ``wait`` tells of each."""
-        boxes = list(self._boxes)
+        with self._lock:
+            boxes = list(self._boxes)
         for box in boxes:
             box.kill(reason)
         for box in boxes:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -117,3 +118,35 @@ def test_a_launcher_that_dies_in_the_middle_of_a_word_is_a_lost_box(bench):
         theirs.sendall(LENGTH.pack(100) + b"half")
     with pytest.raises(BoxError, match="the launcher went away"):
         box.wait(10)
+
+
+class Hasty:
+    """The launcher's control socket, over which an order goes only after somebody tried to end all boxes."""
+
+    def __init__(self, launcher):
+        self.launcher, self.real = launcher, launcher._control
+        self.ending = threading.Thread(target=launcher.kill_all, args=("in a hurry",))
+
+    def sendmsg(self, *message):
+        self.ending.start()
+        self.ending.join(0.5)
+        return self.real.sendmsg(*message)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+
+def test_a_box_that_is_ended_while_it_is_begun_is_told_so_and_the_next_one_runs(bench, tmp_path):
+    with Launcher.spawn(str(tmp_path / "state")) as launcher:
+        null = os.open("/dev/null", os.O_RDWR)
+        hasty = launcher._control = Hasty(launcher)
+        try:
+            box = launcher.start(bench.plan("sleep", "60"), stdin=null, stdout=null, stderr=null)
+            told = box.wait(60).ended_by
+        except BoxError as fault:
+            told = fault.what.removeprefix("the box was ended before its command began: ")
+        assert told == "in a hurry"
+        hasty.ending.join(60)
+        launcher._control = hasty.real
+        assert launcher.start(bench.plan("true"), stdin=null, stdout=null, stderr=null).wait(60).exit == 0
+        os.close(null)
