@@ -10,7 +10,8 @@ import re
 import signal
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from ringfence.model.errors import RingfenceError
@@ -26,6 +27,9 @@ PARTS = ("upper", "work", "middle", "fresh-upper", "git-upper", "git-work")
 """Of a mission's layer, in its folder."""
 TITLE = b"box-init"
 GONE_SECONDS = 10.0
+TRIES = 5
+TORN_DOWN = "torn down"
+"""What ended a box that ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,34 +46,48 @@ class TeardownReport:
         return not self.left and not self.refused
 
 
+Turn = Callable[[str], AbstractContextManager[None]]
+"""By the name of a mission: to be held while its layer is looked at and removed."""
+
+
 @dataclass(slots=True)
 class _Work:
     state: str
     discard: frozenset[str]
     dry_run: bool
+    turn: Turn
     removed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
 
 def teardown(
-    state_dir: str, *, discard: Sequence[str] = (), dry_run: bool = False, launcher: Launcher | None = None
+    state_dir: str,
+    *,
+    discard: Sequence[str] = (),
+    dry_run: bool = False,
+    launcher: Launcher | None = None,
+    turn: Turn | None = None,
+    quiet: AbstractContextManager[object] | None = None,
 ) -> TeardownReport:
     """Remove all that boxes of this user left below ``state_dir`` and on the host.
 
     ``discard`` names missions whose uncommitted work is given up; ``dry_run`` only tells. Running boxes of ``launcher``
-    are ended first. Never raises for one thing that resists: it is listed in ``left``.
+    are ended first. ``turn`` keeps others from a mission's layer, ``quiet`` from views and tests, while they are removed.
+    Never raises for one thing that resists: it is listed in ``left``.
     """
-    work = _Work(state=os.path.realpath(state_dir), discard=frozenset(discard), dry_run=dry_run)
+    alone: Turn = turn if turn is not None and not dry_run else lambda _name: contextlib.nullcontext()
+    work = _Work(state=os.path.realpath(state_dir), discard=frozenset(discard), dry_run=dry_run, turn=alone)
     if launcher is not None and not dry_run:
-        launcher.kill_all("torn down")
+        launcher.kill_all(TORN_DOWN)
     held = _stale_groups(remove=False)
     if not dry_run:
         _stale_groups(remove=True)  # what stands still in them could not be ended
     _processes(work)
     _control_groups(work, held)
     _missions(work)
-    _scratch(work)
+    with quiet or contextlib.nullcontext():
+        _scratch(work)
     return TeardownReport(removed=tuple(work.removed), left=tuple(work.left), refused=tuple(work.refused))
 
 
@@ -117,7 +135,9 @@ def _stale_groups(*, remove: bool) -> list[str]:
 def _missions(work: _Work) -> None:
     for name in _folders(f"{work.state}/missions"):
         folder = f"{work.state}/missions/{name}"
-        if any(os.path.lexists(f"{folder}/{part}") for part in PARTS):
+        if not any(os.path.lexists(f"{folder}/{part}") for part in PARTS):
+            continue
+        with work.turn(name):
             _mission(work, name, folder)
     for key in _folders(f"{work.state}/repositories"):
         folder = f"{work.state}/repositories/{key}"
@@ -202,14 +222,16 @@ def _remove(work: _Work, path: str) -> None:
     if not os.path.lexists(path):
         return
     if not work.dry_run:
-        try:
-            if stat.S_ISDIR(os.lstat(path).st_mode):
-                removal.remove_tree(path)
-            else:
-                os.unlink(path)
-        except OSError:
-            if os.path.lexists(path):  # else another teardown was faster
-                work.left.append(path)
+        for _try in range(TRIES):  # what another removes at the same time is gone before or after one of them
+            with contextlib.suppress(OSError):
+                if stat.S_ISDIR(os.lstat(path).st_mode):
+                    removal.remove_tree(path)
+                else:
+                    os.unlink(path)
+            if not os.path.lexists(path):
+                break
+        else:
+            work.left.append(path)
             return
     work.removed.append(path)
 

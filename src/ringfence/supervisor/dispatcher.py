@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import assert_never
 
 from ringfence import __version__
@@ -21,6 +22,7 @@ from ringfence.policy.store import PolicyStore
 from ringfence.policy.trust import TrustStore
 from ringfence.sandbox.launcher import Launcher
 from ringfence.sandbox.probe import HostReport
+from ringfence.sandbox.teardown import TORN_DOWN, teardown
 from ringfence.supervisor import recovery, requests, wording
 from ringfence.supervisor.caller import Caller, ancestors, environment_class
 from ringfence.supervisor.door import Door
@@ -75,6 +77,7 @@ class Dispatcher:
             new_id=new_id,
         )
         self._organisation = OrganisationPolicy(paths, PolicyStore(paths.policies))
+        self._tearing = threading.Lock()
         self._over = threading.Event()
         self._schedule = threading.Thread(target=self._tick, name="schedule", daemon=True)
         self._schedule.start()
@@ -226,16 +229,29 @@ class Dispatcher:
         return {"passed": report.passed, "level": self._readiness.host().level.name.lower(), "probes": probes}
 
     def _teardown(self, request: requests.Teardown) -> Answer:
-        from ringfence.sandbox.teardown import teardown
-
         missions = Missions(self._paths.missions)
         for name in request.discard:
             missions.check(MissionId(name))
-        report = teardown(self._paths.state, discard=request.discard, dry_run=request.dry_run, launcher=self._launcher)
+        with self._tearing:
+            report = teardown(
+                self._paths.state,
+                discard=request.discard,
+                dry_run=request.dry_run,
+                launcher=self._launcher,
+                turn=self._turn_to_tear_down,
+                quiet=self._readiness.quiet(),
+            )
         if not request.dry_run:
             recovery.forget_torn_down(missions)
         self._door.note(EntryKind.MISSION, {"action": "teardown", "removed": list(report.removed)})
         return {"removed": list(report.removed), "left": list(report.left), "refused": list(report.refused)}
+
+    def _turn_to_tear_down(self, mission: str) -> AbstractContextManager[None]:
+        """Whoever works on the mission is waited for; a box that it begins meanwhile is ended like those before."""
+        launcher = self._launcher
+        return self._gatekeeper.one_at_a_time(
+            MissionId(mission), lambda: launcher.kill_all(TORN_DOWN) if launcher is not None else None
+        )
 
     def _promotion(self, request: requests.Promotion) -> Answer:
         import msgspec

@@ -66,14 +66,14 @@ class Gatekeeper:
         self._busy_lock = threading.Lock()
 
     @contextmanager
-    def one_at_a_time(self, mission: Mission, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    def one_at_a_time(self, mission: MissionId, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Two boxes of one mission would share one overlay, which the kernel does not define: the second waits.
 
         Whoever has the turn may take it again. What was read of the mission before may be over by now. ``waits`` is
         called now and then meanwhile; what it raises ends the wait.
         """
         with self._busy_lock:
-            turn = self._busy.setdefault(mission.id, _Turn())
+            turn = self._busy.setdefault(mission, _Turn())
             turn.users += 1
         try:
             while not turn.lock.acquire(timeout=TURN_SECONDS):
@@ -86,7 +86,7 @@ class Gatekeeper:
             with self._busy_lock:
                 turn.users -= 1
                 if not turn.users:
-                    self._busy.pop(mission.id, None)
+                    self._busy.pop(mission, None)
 
     def worktree(self, policy: Policy) -> Worktree:
         """The worktree of a policy's repository. Raises RingfenceError for one that cannot be fenced."""
@@ -113,7 +113,8 @@ class Gatekeeper:
         now = self._door.now()
         if facts is None or not 0 <= now - at < FACTS_FRESH or not os.path.isdir(facts.etc):  # as after a teardown
             path = ":".join((*policy.trusted_directories, *STANDARD_PATH))
-            facts = gather_host_facts(self._state, path=path, trees=(str(policy.root),))
+            with self._readiness.quiet():
+                facts = gather_host_facts(self._state, path=path, trees=(str(policy.root),))
             self._known_facts[key] = (now, facts)
         return facts
 
@@ -198,7 +199,7 @@ class Gatekeeper:
         """Open the gate now. Paths that a person names count as approved where the policy asks; a DENY stays one."""
         if self._untouched(mission):
             return {"id": mission.id, "gate": GateAnswer(files=GateReport(), history=None).fields()}
-        with self.one_at_a_time(mission):
+        with self.one_at_a_time(MissionId(mission.id)):
             tree, layer, policy = self._of(mission)
             context = Context(agent=mission.agent or None)
             plan = self._plain_plan(mission, policy, layer)
@@ -215,7 +216,7 @@ class Gatekeeper:
         """Drop changes from the mission's layer: the named ones, or all. Recorded before it happens."""
         if self._untouched(mission):
             return {"id": mission.id, "discarded": []}
-        with self.one_at_a_time(mission):
+        with self.one_at_a_time(MissionId(mission.id)):
             found = self._of(mission) if paths else self._of_what_is_left(mission)
             self._door.note(
                 EntryKind.MISSION,
@@ -234,7 +235,7 @@ class Gatekeeper:
         """Remove the layer of a mission that is over; ignored paths are carried on to the next one of the repository, if it is there."""
         if self._untouched(mission):
             return
-        with self.one_at_a_time(mission):
+        with self.one_at_a_time(MissionId(mission.id)):
             found = self._of_what_is_left(mission)
             if found is None:
                 remove_layer(self._missions.folder(MissionId(mission.id)))

@@ -122,7 +122,7 @@ class MissionVerbs:
     def _turn(self, request: requests.Mission, caller: Caller) -> Iterator[Mission]:
         """The mission as it is once no command of it runs; none begins until this is left."""
         asked = self._load(request)
-        with self._gatekeeper.one_at_a_time(asked, caller.waits_for(asked.id)):
+        with self._gatekeeper.one_at_a_time(MissionId(asked.id), caller.waits_for(asked.id)):
             caller.must_wait()
             yield self._missions.load(MissionId(asked.id))
 

@@ -81,12 +81,16 @@ class Readiness:
 
     def smoke(self) -> SmokeReport:
         """Probe a box now, whatever was proved before; recorded."""
-        report = run_smoke(self.launcher(), state=self._state)
-        self._record(report, Sha256(""))
-        if not report.passed:
-            with self._lock:
+        with self._lock:
+            report = run_smoke(self.launcher(), state=self._state)
+            self._record(report, Sha256(""))
+            if not report.passed:
                 self._passed.clear()
         return report
+
+    def quiet(self) -> threading.Lock:
+        """To be held: meanwhile no smoke test and nobody else who holds it works in the state directory."""
+        return self._lock
 
     def _smoke(self, host: HostReport, digest: Sha256) -> None:
         report = run_smoke(self.launcher(), state=self._state)

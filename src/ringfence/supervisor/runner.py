@@ -97,7 +97,9 @@ class Runner:
     def _wait_for_turn(self, turn: ExitStack, job: Job, judged: Judged, caller: Caller) -> None:
         """Until no other command of the mission runs; its client hears so. Raises where nobody waits for it any more."""
         try:
-            turn.enter_context(self._gatekeeper.one_at_a_time(job.mission, caller.waits_for(job.mission.id)))
+            turn.enter_context(
+                self._gatekeeper.one_at_a_time(MissionId(job.mission.id), caller.waits_for(job.mission.id))
+            )
         except RingfenceError as fault:
             self._note_result(job, judged, record.fault_body(fault.code, fault.what))
             raise

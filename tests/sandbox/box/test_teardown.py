@@ -1,5 +1,6 @@
 """Teardown after kill -9 of every part; work that was not committed is kept."""
 
+import contextlib
 import os
 import signal
 
@@ -170,5 +171,25 @@ def test_what_another_teardown_removed_meanwhile_is_not_left(tmp_path, monkeypat
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(removal, "remove_tree", faster)
-    report = teardown(str(tmp_path))
-    assert (report.left, report.removed) == ((), ())
+    assert teardown(str(tmp_path)).clean
+    (tmp_path / "view-1").mkdir()
+    monkeypatch.setattr(removal, "remove_tree", lambda path: os.rmdir(f"{path}/not-there"))
+    assert teardown(str(tmp_path)).left == (f"{tmp_path}/view-1",)
+
+
+def test_a_layer_is_removed_in_its_missions_turn_and_views_while_nobody_makes_one(tmp_path):
+    told = []
+
+    @contextlib.contextmanager
+    def held(name, path):
+        told.append((name, path.exists()))
+        yield
+        told.append((name, path.exists()))
+
+    work, view = tmp_path / "missions" / "m-1" / "work", tmp_path / "view-1"
+    for folder in (work, view):
+        folder.mkdir(parents=True)
+    teardown(str(tmp_path), dry_run=True, turn=lambda name: held(name, work))
+    assert told == []
+    assert teardown(str(tmp_path), turn=lambda name: held(name, work), quiet=held("quiet", view)).clean
+    assert told == [("m-1", True), ("m-1", False), ("quiet", True), ("quiet", False)]
