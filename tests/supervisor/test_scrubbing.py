@@ -3,6 +3,7 @@
 import pytest
 
 from ringfence.model.errors import LedgerError
+from ringfence.supervisor import scrubbing as scrubbing_module
 from ringfence.supervisor.scrubbing import Scrubbing
 
 pytestmark = pytest.mark.needs_userns
@@ -94,3 +95,18 @@ def test_a_pattern_that_cannot_be_run_is_refused_each_time_and_spoils_nothing(tm
             scrubbing.learn(Policy())
     scrubbing.learn_value("plain words one")
     assert "plain" not in ledger.secrets.clean("plain words one")
+
+
+def test_of_values_that_are_made_anew_for_ever_the_newest_are_known(tmp_path, monkeypatch):
+    monkeypatch.setattr(scrubbing_module, "MOST_VALUES", 4)
+    ledger = Ledger(tmp_path)
+    scrubbing = Scrubbing(ledger, lambda: ("plain words of a file",))
+    for number in range(6):
+        scrubbing.learn_value(f"plain words {number:04}")
+        if number == 1:
+            assert "plain" not in ledger.secrets.clean("plain words 0000")
+    for number in (2, 5):
+        assert "plain" not in ledger.secrets.clean(f"plain words {number:04}")
+    assert ledger.secrets.clean("plain words 0000") == "plain words 0000"
+    scrubbing.look()
+    assert "plain" not in ledger.secrets.clean("plain words of a file")

@@ -21,6 +21,8 @@ from ringfence.ledger.unsaid import withhold
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
+PROBE = 16
+"""Characters that a record is searched for, of each spelling of a known value: enough to suspect it, and few for many values."""
 _CONTROL = ord("u")
 _SPELLED = dict(zip(b'"ntrbf', (b'"', b"\n", b"\t", b"\r", b"\b", b"\f"), strict=True))
 _MARK = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
@@ -76,7 +78,7 @@ class SecretScrubber:
             ) from error
         known = {spelling for value in values if len(value) >= MIN_VALUE for spelling in spellings(value)}
         self._values = sorted(known, key=len, reverse=True)
-        encoded = sorted({json.dumps(value, ensure_ascii=False)[1:-1] for value in known})
+        encoded = sorted({json.dumps(value, ensure_ascii=False)[1:-1][:PROBE] for value in known})
         self._known = re2.compile("|".join(re2.escape(value) for value in encoded), options) if encoded else None
 
     def suspects(self, encoded: bytes) -> bool:

@@ -7,9 +7,12 @@ from ringfence.ledger.log import Ledger
 from ringfence.ledger.scrub import SecretScrubber, load_key
 from ringfence.policy.policy import Policy
 
+MOST_VALUES = 128
+"""Of tokens that a command makes anew every hour the newest are known."""
+
 
 class Scrubbing:
-    """Teaches the ledger each pattern and value once. They only ever add: neither a policy nor a new value makes an entry say more."""
+    """Teaches the ledger each pattern and value once. They only add, but for values that many newer ones have replaced."""
 
     def __init__(self, ledger: Ledger, read: Callable[[], tuple[str, ...]]) -> None:
         """``read`` gives the secrets that are known by their exact text now; a person may add and change them at any time."""
@@ -38,10 +41,12 @@ class Scrubbing:
             if not new:
                 return
             known.update(dict.fromkeys(new))
+            for item in list(self._values)[:-MOST_VALUES]:
+                del self._values[item]
             try:
                 key = load_key(self._ledger.directory)
                 self._ledger.use_secrets(SecretScrubber(key, patterns=self._patterns, values=self._values))
             except BaseException:
                 for item in new:  # what could not be taken is refused the next time as well
-                    del known[item]
+                    known.pop(item, None)
                 raise
