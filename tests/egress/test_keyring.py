@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -17,17 +19,19 @@ ENTRY = {"service": "pkg.example.org", "user": "a b"}
 
 
 @pytest.fixture
-def keyring(tmp_path, kit, monkeypatch):
+def keyring(kit, monkeypatch):
     double = kit.double("keyring")
     if double.MISSING:
         pytest.skip(f"not installed: {', '.join(double.MISSING)}")
     for name in ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    made = double.Keyring(tmp_path)
-    monkeypatch.setattr(credentials, "RUN_USER", str(made.run))
-    made.store(SECRET, **ENTRY)
-    yield made
-    made.close()
+    # Not in the test's own folder: the address of a bus holds 107 bytes, and that may lie deep.
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        made = double.Keyring(Path(folder))
+        monkeypatch.setattr(credentials, "RUN_USER", str(made.run))
+        made.store(SECRET, **ENTRY)
+        yield made
+        made.close()
 
 
 def bound(**entry):
