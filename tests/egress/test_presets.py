@@ -249,12 +249,17 @@ def test_an_unset_index_is_asked_of_the_client_with_nothing_of_ours_around(machi
         "pip",
         'echo "  --index-url <url>  Base URL (default ${PIP_INDEX_URL:-https://pkg.example.org/simple})"; pwd >"$HOME/cwd"',
     )
-    program(machine, "npm", 'echo "${npm_config_registry:-https://node.example.org/}"')
+    program(
+        machine,
+        "npm",
+        'echo "${npm_config_registry:-https://node.example.org/}"; echo $npm_config_logs_max >"$HOME/logs"',
+    )
     assert {(index.client, index.host, index.source) for index in indexes(machine)} == {
         ("pip", "pkg.example.org", "built-in default"),
         ("npm", "node.example.org", "built-in default"),
     }
     assert (machine / "home/cwd").read_text() == "/\n"
+    assert (machine / "home/logs").read_text() == "0\n", "a client leaves no log of a run that the person did not start"
 
 
 @pytest.mark.parametrize(

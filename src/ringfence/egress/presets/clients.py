@@ -140,7 +140,8 @@ def _ask(argv: tuple[str, ...], home: str, path: str) -> str:
     program = next((p for d in path.split(":") if os.access(p := os.path.join(d, argv[0]), os.X_OK)), None)
     if program is None:
         return ""
-    env = {"HOME": home, "PATH": path, "COLUMNS": "4000"}
+    # npm keeps the logs of its last ten runs in the home: ours would push out the person's.
+    env = {"HOME": home, "PATH": path, "COLUMNS": "4000", "npm_config_logs_max": "0"}
     try:
         done = subprocess.run(
             [program, *argv[1:]],
