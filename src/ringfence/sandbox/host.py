@@ -20,10 +20,11 @@ ETC_FILES = (
 )  # fmt: skip
 ETC_FOLDERS = (
     "alternatives", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "ca-certificates", "ld.so.conf.d", "fonts",
-    "python3", "python3.11", "python3.12", "python3.13", "perl", "terminfo", "maven", "skel",
+    "python3", "python3.11", "python3.12", "python3.13", "perl", "terminfo", "maven", "skel", "java", "pki/java", "crypto-policies",
+    "groff", "vim",
 )  # fmt: skip
 JAVA_PREFIX = "java-"
-ETC_SINGLE = ("ssl/openssl.cnf",)
+ETC_SINGLE = ("ssl/openssl.cnf", "ssl/cert.pem")
 LARGEST_FILE = 4 * 1024 * 1024
 TOOLS = ("python3", "python", "node", "npm", "java", "javac", "go", "rustc", "cargo", "git", "gcc", "cc", "make", "rg", "uv", "pnpm", "yarn", "bun", "deno", "ruff", "pytest", "mvn", "gradle", "ruby", "php")  # fmt: skip
 USERS = (
