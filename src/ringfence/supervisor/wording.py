@@ -111,6 +111,10 @@ def outcome(
         for seen in execution.observations
         if seen.kind == LATE
     ]
+
+
+    if execution.exit != 0:
+        messages += hints(execution)
     messages += refused
     if gate is not None:
         messages += gate.lines()
@@ -125,6 +129,16 @@ def outcome(
         "gate": None if gate is None else gate.fields(),
         **shown,
     }
+
+
+def hints(execution: Execution) -> Iterable[str]:
+    """Why a command may have failed, where its own words ("not permitted", "try again") do not say that it was the fence."""
+    details = [seen.detail for seen in execution.observations if seen.kind == "limit"]
+    yield from (
+        f"ringfence: a limit of the policy was reached: {detail}" for detail in details if detail != execution.ended_by
+    )
+    if any(seen.kind == "refused-syscall" and seen.detail.split()[0] == "ptrace" for seen in execution.observations):
+        yield "ringfence: tracing was refused: a debugger works in no box, and leak checks need ASAN_OPTIONS=detect_leaks=0"
 
 
 def named(call: ToolCall) -> str:
