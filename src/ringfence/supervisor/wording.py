@@ -112,7 +112,6 @@ def outcome(
         if seen.kind == LATE
     ]
 
-
     if execution.exit != 0:
         messages += hints(execution)
     messages += refused
