@@ -74,6 +74,50 @@ def test_a_person_commits_between_two_calls_and_the_mission_builds_upon_it(repo,
     both_are_there(bench, history)
 
 
+@pytest.mark.parametrize("packs", [None, "pack-refs --all", "gc -q"])
+@pytest.mark.parametrize("left", LEFT)
+def test_a_person_commits_during_a_call_and_the_mission_builds_upon_it(repo, left, packs):
+    """Git packs refs by itself now and then; neither those that a layer kept, nor its index, may undo what came meanwhile."""
+    bench = repo()
+    bench.rules.on("secret", Tier.DENY)
+    bench.git("branch", "old")
+    if packs:
+        bench.git("pack-refs", "--all")
+    time.sleep(0.02)
+    bench.box(LEFT[left])
+    person_commits(bench)
+    if packs:
+        bench.git(*packs.split())
+    bench.gate()
+    assert bench.git("log", "-1", "--format=%s", "main") == "person\n"
+    bench.box(COMMIT)
+    _, history = bench.gate()
+    both_are_there(bench, history)
+
+
+@pytest.mark.parametrize("tier", [Tier.ASK, Tier.DENY])
+@pytest.mark.parametrize("packs", [False, True])
+def test_a_branch_that_waits_never_replaces_what_a_person_made_of_it_before_the_gate(repo, packs, tier):
+    bench = repo()
+    bench.rules.on("secret", tier)
+    time.sleep(0.02)
+    bench.box("echo s > secret; git add secret; git commit -qm mission")
+    person_commits(bench)
+    if packs:
+        bench.git("pack-refs", "--all")
+    _, history = bench.gate()
+    assert names(history.held if tier is Tier.ASK else history.refused) == ["refs/heads/main"]
+    for box in (False, True):
+        if box:
+            time.sleep(0.02)
+            bench.box("true")
+        bench.rules.tiers.clear()
+        _, history = bench.gate(approved=["secret", "refs/heads/main"])
+        assert bench.git("log", "-1", "--format=%s", "main") == "person\n"
+    kept = bench.git("for-each-ref", "--format=%(subject)", "refs/ringfence")
+    assert kept == "mission\n"
+
+
 def test_what_waits_is_still_there_where_refs_were_packed(repo):
     bench = repo()
     bench.rules.on("secret", Tier.DENY)

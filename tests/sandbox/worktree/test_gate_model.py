@@ -168,7 +168,11 @@ class World:
         self.seen.setdefault(mission, set(self.seen.get("ended", ()))).update(
             (path, one[2]) for path, one in shown.items()
         )
-        self.bench.box(self.script(mission, shown), mission=MissionId(mission))
+        tips = "git for-each-ref '--format=tip %(objectname)'; echo tip $(git rev-parse HEAD)\n"
+        said = self.bench.box(tips + self.script(mission, shown), mission=MissionId(mission))
+        self.seen[mission] |= {
+            ("tip", line.removeprefix("tip ")) for line in said.splitlines() if line.startswith("tip ")
+        }
 
     def passed(self, mission: str, **options) -> tuple:
         layer = self.look(mission)
@@ -187,6 +191,12 @@ class World:
         moved = {item.name for item in history.moved}
         now = self.refs()
         assert {name for name in refs.keys() | now.keys() if refs.get(name) != now.get(name)} <= moved
+        for item in history.moved:
+            if item.name.startswith("refs/") and item.old:
+                begun = ("tip", item.old) in self.seen[mission] or self.bench.git(
+                    "merge-base", item.old, item.new
+                ).strip() == item.old
+                assert begun, ("moved from what it never saw", item)
         self.check_git()
         if options or any(item.path.endswith(".gitignore") for item in files.conflicts):
             return

@@ -38,8 +38,8 @@ def other_ref(path: str) -> bool:
 def goes(change: Change, waiting: Collection[str], *, packed: bool, other: bool, index: bool) -> bool:
     """Whether what the layer has of one of git's files leaves it. ``waiting``: refs that wait there.
 
-    ``packed``: nothing waits in ``packed-refs``; ``other``: the stash or the like needs its objects; ``index``: nothing is
-    staged beyond the commit.
+    ``packed``: nothing waits in ``packed-refs``; ``other``: the stash or the like needs its objects; ``index``: what
+    the layer's own says is nothing beyond the commit, and no commit that waits.
     """
     name = change.path.removeprefix(".git/")
     if name.startswith("objects/") and change.kind is ChangeKind.DELETED:
@@ -49,10 +49,10 @@ def goes(change: Change, waiting: Collection[str], *, packed: bool, other: bool,
     ref = name.removeprefix("logs/")
     if ref == "HEAD" or ref.startswith(("refs/heads/", "refs/tags/")):
         return ref not in waiting
-    if waiting:
-        return False
     if name == "index":
         return index
+    if waiting:
+        return False
     kinds = ("objects", "logs", "COMMIT_EDITMSG", "ORIG_HEAD", "AUTO_MERGE", "gc.")
     return not other and index and name.startswith(kinds)
 

@@ -19,10 +19,11 @@ from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, RefItem, item_of
 from ringfence.sandbox.worktree.journal import packed_identity
-from ringfence.sandbox.worktree.judge_history import HistoryJudge
+from ringfence.sandbox.worktree.judge_history import HistoryJudge, refused_as
 from ringfence.sandbox.worktree.kept_refs import keep, kept_name
 from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected
 from ringfence.sandbox.worktree.refs import (
+    MAX_PACKED,
     Move,
     Refs,
     Unreadable,
@@ -30,6 +31,7 @@ from ringfence.sandbox.worktree.refs import (
     layer_refs,
     moves,
     packed_away,
+    packed_without,
     read_head,
     real_refs,
     remote_names,
@@ -37,6 +39,7 @@ from ringfence.sandbox.worktree.refs import (
 )
 from ringfence.sandbox.worktree.repository import Repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, entries, move_index
+from ringfence.sandbox.worktree.there import lookup
 
 _ELSEWHERE = "moved"
 """Remembered of a ref that someone else moved, and that waits all the same: no value that it may have again."""
@@ -117,7 +120,7 @@ class Taking:
         taken = remote_names(self.common) | real.names.keys() | real.other.keys() | wanted.names.keys()
         gone = {move.name for move in todo if move.new is None and move.name in self.judge.approved}
         judged = [
-            _refused_as(move, odd.get(move.name))
+            refused_as(move, odd.get(move.name))
             or self._no_place(move, real.names.keys() | real.other.keys(), gone)
             or self._shadowing(store, move, taken)
             or self.judge.judge(store, move, known)
@@ -176,7 +179,7 @@ class Taking:
         return self._follow_index(store, whole=bool(layer_index(self.side)) and not self._staged_beyond(tip))
 
     def _has_index(self, real: Refs) -> bool:
-        """Whether the mission had the person's index: nobody touched it since, or it holds nothing but HEAD's commit."""
+        """Whether the mission had the person's index: untouched since, or with nothing in it but HEAD's commit."""
         if not self._touched_since(self.directory, "index"):
             return True
         tip = real.tip()
@@ -251,10 +254,11 @@ class Taking:
                 tier = Tier.ASK if held else Tier.DENY
                 self._put("held" if held else "refused", item_of(move, tier, "gate/history", why))
             return fine or oid is None
-        item = self.judge.judge(store, Move(name="HEAD", old=real.head, new=wanted.head), known)
+        move = Move(name="HEAD", old=real.head, new=wanted.head)
+        item = self.judge.judge(store, move, known)
         if item.tier is not Tier.ALLOW:
             self._put("held" if item.tier is Tier.ASK else "refused", item)
-            self._remember(Move(name="HEAD", old=real.head, new=wanted.head))
+            self._remember(move)
         return item.tier is Tier.ALLOW
 
     def _move(self, move: Move, real: Refs, store: Quarantine) -> None:
@@ -306,13 +310,14 @@ class Taking:
         Git packs refs without moving them: what goes on from the present value is no conflict then.
         """
         key = move.name.encode()
-        if key in self.record.refs:
-            remembered = self.record.refs[key] or None
-            return remembered if remembered == move.old else "moved"
+        known = self.record.refs.get(key)
+        if known is not None and known != _ELSEWHERE:
+            return move.old if (known or None) == move.old else "moved"
         loose = move.name in real.loose
-        if move.old is None or not self._touched_since(self.common, move.name if loose else "packed-refs"):
+        touched = known is not None or self._touched_since(self.common, move.name if loose else "packed-refs")
+        if move.old is None or not touched:
             return move.old
-        goes_on = not loose and move.new is not None and store.descends(move.new, move.old)
+        goes_on = (known is not None or not loose) and move.new is not None and store.descends(move.new, move.old)
         return move.old if goes_on else "moved"
 
     def _touched_since(self, fd: int, path: str) -> bool:
@@ -355,24 +360,31 @@ class Taking:
 
     def _settle(self, internal: list[Change], real: Refs, wanted: Refs) -> None:
         """Take git's files out of the layer, but for what waits there: anything else would hide what a person does later."""
-        packed = self._unpack_waiting(wanted) and self._waiting.isdisjoint(real.packed.keys() - wanted.names.keys())
+        self.record.packed = packed_identity(
+            self.common, "packed-refs"
+        )  # as it was before it is read, whoever packs meanwhile
+        deleted = self._waiting & (real.packed.keys() - wanted.names.keys())
+        packed = self._unpack_waiting(wanted)
         stash = packed_away(self.side) if packed else {}
-        packed = packed and all(self._write(name, value) for name, value in stash.items())
+        packed = packed and all(self._write(name, f"{value}\n".encode()) for name, value in stash.items())
         other = bool(stash) or any(other_ref(c.path) for c in internal)
-        index = not self._work_staged(real, wanted)
+        own = any(name == wanted.head or not name.startswith("refs/") for name in self._waiting)  # what its index says
+        index = not own and not self._work_staged(real, wanted)
         for change in sorted(internal, key=lambda c: -c.path.count("/")):
             name = change.path.removeprefix(".git/")
             if change.node is Node.DIRECTORY:
                 layers.drop_empty(self.side.upper, self.side.physical(change.path))
             elif name.endswith(".lock") or goes(change, self._waiting, packed=packed, other=other, index=index):
                 layers.expose(self.side.upper, self.side.lower, self.side.physical(change.path))
+        if packed and deleted:
+            theirs = read_small(f"{self.repository.common}/packed-refs", MAX_PACKED)
+            self._write("packed-refs", packed_without(theirs, deleted))
         for change in internal:
             if change.node is Node.DIRECTORY:
                 layers.unseal(self.side.upper, self.side.lower, self.side.physical(change.path))
         self.record.refs = {k: v for k, v in self.record.refs.items() if k.decode() in self._waiting}
         self.record.index = packed_identity(self.directory, "index")
         self.record.index_says = entries(self._real_git()) if layer_index(self.side) else ""
-        self.record.packed = packed_identity(self.common, "packed-refs")
         layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
     def _unpack_waiting(self, wanted: Refs) -> bool:
@@ -380,13 +392,13 @@ class Taking:
         done = True
         for name in self._waiting & (wanted.packed.keys() - wanted.loose.keys()):
             layers.drop(self.side.upper, self.side.physical(f".git/{name}"))
-            done &= self._write(name, wanted.packed[name])
+            done &= self._write(name, f"{wanted.packed[name]}\n".encode())
         return done
 
-    def _write(self, name: str, value: str) -> bool:
+    def _write(self, name: str, data: bytes) -> bool:
         """Whether the ref has a file of its own now; where the disk has no room the packed one must stay."""
         try:
-            layers.write(self.side.upper, self.side.physical(f".git/{name}"), f"{value}\n".encode(), self.owner)
+            layers.write(self.side.upper, self.side.physical(f".git/{name}"), data, self.owner)
         except OSError:
             return False
         return True
@@ -409,7 +421,11 @@ class Taking:
         return tree.ok and amounts_to(index, tree.out.decode().strip())
 
     def _remember(self, move: Move) -> None:
-        self.record.refs.setdefault(move.name.encode(), move.old or "")
+        """Note what the mission started from, of a ref that waits: what someone else made of it since is not that."""
+        head = move.name == "HEAD"
+        path = move.name if head or lookup(self.common, move.name) is not None else "packed-refs"
+        moved = move.old is not None and self._touched_since(self.directory if head else self.common, path)
+        self.record.refs.setdefault(move.name.encode(), _ELSEWHERE if moved else move.old or "")
 
     def _refuse(self, name: str, old: str | None, new: str | None, why: str) -> None:
         move = Move(name=name, old=old, new=new)
@@ -437,9 +453,3 @@ class Taking:
             told_before=self._told,
             index=index,
         )
-
-
-def _refused_as(move: Move, kind: str | None) -> RefItem | None:
-    if kind is None:
-        return None
-    return item_of(move, Tier.DENY, "gate/history", f"it points to a {kind}, which no branch or tag of a box may")

@@ -166,3 +166,10 @@ def _leads_out(path: str, target: str) -> bool:
 def _pieces(content: bytes) -> list[str]:
     starts = range(0, max(1, len(content)), PIECE)
     return [content[max(0, at - OVERLAP) : at + PIECE].decode("utf-8", "replace") for at in starts]
+
+
+def refused_as(move: Move, kind: str | None) -> RefItem | None:
+    """The refusal of a ref that points to a kind of object which none may; None where its kind is fine."""
+    if kind is None:
+        return None
+    return item_of(move, Tier.DENY, "gate/history", f"it points to a {kind}, which no branch or tag of a box may")

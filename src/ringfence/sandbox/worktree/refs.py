@@ -18,7 +18,7 @@ MAX_REFS = 20_000
 MAX_MOVES = 2_000
 """Each is judged and moved by itself, while the repository is locked."""
 _MAX_STEPS = 5
-_MAX_FILE = 4 * 1024 * 1024
+MAX_PACKED = 4 * 1024 * 1024
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BAD_NAME = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\.(?:/|\Z)|/\Z")
 _KINDS = ("refs/heads/", "refs/tags/")
@@ -123,6 +123,17 @@ def packed_away(side: GitSide) -> dict[str, str]:
         return {_name(name): _value(value.encode(), name) for value, name in found if name.startswith(_STAY)}
     except Unreadable:
         return {}
+
+
+def packed_without(packed: bytes, names: Collection[str]) -> bytes:
+    """The person's ``packed-refs`` without some names, and without what is noted of the tags among them."""
+    kept, gone = [], False
+    for line in packed.splitlines(keepends=True):
+        if not line.startswith(b"^"):
+            gone = os.fsdecode(line.rstrip(b"\n").partition(b" ")[2]) in names
+        if not gone:
+            kept.append(line)
+    return b"".join(kept)
 
 
 def moves(real: Refs, layer: Refs) -> tuple[Move, ...]:
@@ -248,8 +259,8 @@ def _read(fd: int, path: str) -> bytes | None:
     with open(file, "rb") as stream:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise Unreadable(f"{path} is no regular file")
-        data = stream.read(_MAX_FILE + 1)
-    if len(data) > _MAX_FILE:
+        data = stream.read(MAX_PACKED + 1)
+    if len(data) > MAX_PACKED:
         raise Unreadable(f"{path} is larger than any git would write")
     return data
 
