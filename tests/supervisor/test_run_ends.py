@@ -142,3 +142,17 @@ def children(pid):
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize("place", ["pipe", "file"])
+def test_what_goes_to_one_place_from_both_streams_keeps_its_order(cli, tmp_path, place):
+    cli.task("for n in 1 2 3 4 5 6 7 8; do echo out $n; echo err $n >&2; done\n")
+    wanted = "".join(f"out {n}\nerr {n}\n" for n in range(1, 9))
+    words = [*cli.words, "run", "--", "sh", "task.sh"]
+    if place == "pipe":
+        both = subprocess.run(words, cwd=cli.project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
+        assert both.stdout.decode() == wanted
+    else:
+        with (tmp_path / "both").open("wb") as file:
+            subprocess.run(words, cwd=cli.project, stdout=file, stderr=file, check=True)
+        assert (tmp_path / "both").read_text() == wanted

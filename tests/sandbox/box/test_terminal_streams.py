@@ -4,7 +4,7 @@ import os
 import pty
 
 from ringfence.sandbox.inner.loop import Loop
-from ringfence.sandbox.inner.pump import Capped, Output
+from ringfence.sandbox.inner.pump import Capped, Output, is_one
 
 
 def through(first_is_terminal: bool, data: bytes) -> bytes:
@@ -40,14 +40,18 @@ def test_a_pipe_gets_every_byte():
     assert through(False, CLIPBOARD) == CLIPBOARD
 
 
-def test_two_streams_at_one_terminal_take_turns_only_between_writes():
+def test_two_streams_at_one_place_are_one(tmp_path):
     master, slave = pty.openpty()
-    loop = Loop()
-    pipes = [os.pipe(), os.pipe()]
-    output = Output(loop, [end for end, _ in pipes], [slave, os.dup(slave)], Capped(1 << 16), lambda: None)
-    assert output.outlets[0] is output.outlets[1]
-    output.close()
-    for descriptor in (master, *(end for _, end in pipes)):
+    other_master, other = pty.openpty()
+    inner, source = os.pipe()
+    how = os.O_WRONLY | os.O_CREAT
+    file, opened_anew = os.open(tmp_path / "out", how), os.open(tmp_path / "out", how)
+    named = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY)
+    copies = [os.dup(each) for each in (slave, source, file)]
+    assert all(is_one(*pair) for pair in zip((slave, source, file), copies, strict=True))
+    assert is_one(slave, named)
+    assert not any(is_one(*pair) for pair in ((file, opened_anew), (slave, other), (slave, source), (source, file)))
+    for descriptor in (master, slave, other_master, other, inner, source, file, opened_anew, named, *copies):
         os.close(descriptor)
 
 

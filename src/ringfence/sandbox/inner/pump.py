@@ -4,6 +4,7 @@ The caller's descriptors never enter the box: a file given as stdin could be ope
 and a terminal could be typed into. Nothing here blocks: a slow reader only stops its own box.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from ringfence.sandbox.inner import kernel
 from ringfence.sandbox.inner.loop import HANGUP, READ, WRITE, Loop
 from ringfence.sandbox.inner.screen import Screen
 from ringfence.sandbox.inner.unread import Unread
@@ -24,6 +26,7 @@ PENDING = 262144
 NO_READER = frozenset({errno.EPIPE, errno.ECONNRESET})
 TERMINAL_NUMBER = 0x80045432
 """TIOCGDEV."""
+KCMP_FILE = 0
 
 
 class Outlet:
@@ -142,6 +145,20 @@ def _terminal(descriptor: int) -> int:
         return os.fstat(descriptor).st_rdev if os.isatty(descriptor) else -1
 
 
+def is_one(first: int, second: int) -> bool:
+    """Whether both lead to one opening of a file, or to one pipe or terminal: there, what is written to either keeps its order.
+
+    At a terminal two streams would take turns in the middle of a sequence: two harmless halves, one harmful whole.
+    """
+    one, other = os.fstat(first), os.fstat(second)
+    if stat.S_ISREG(one.st_mode):
+        pid = os.getpid()
+        with contextlib.suppress(OSError):  # a host that forbids this question
+            return kernel.kcmp(pid, pid, KCMP_FILE, first, second) == 0
+        return False
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino) or -1 != _terminal(first) == _terminal(second)
+
+
 class Capped:
     """stdout and stderr of one box under one cap."""
 
@@ -213,27 +230,12 @@ class Output:
         # A stream that ends at a person's terminal is filtered even where the box has no terminal of its own.
         capped = isinstance(sieve, Capped)
         self.screens = [Screen(keyboard=False) if capped and os.isatty(fd) else None for fd in outlets]
-        self.outlets = self._outlets(outlets)
+        self.outlets = [Outlet(loop, fd, self._room, partial(self._broken, which)) for which, fd in enumerate(outlets)]
+        for outlet in self.outlets:
+            outlet.heed()
         for which, pipe in enumerate(pipes):
             os.set_blocking(pipe, False)
             self._listen(which)
-
-    def _outlets(self, descriptors: list[int]) -> list[Outlet]:
-        """One for each stream; both streams share one where they end at the same terminal.
-
-        Two would take turns in the middle of a sequence whenever the terminal is slow: two harmless halves, one harmful whole.
-        """
-        made: list[Outlet] = []
-        for which, descriptor in enumerate(descriptors):
-            number = _terminal(descriptor)
-            twin = next((o for o in made if number >= 0 and _terminal(o.descriptor) == number), None)
-            if twin is not None:
-                os.close(descriptor)
-            outlet = twin or Outlet(self.loop, descriptor, self._room, partial(self._broken, which))
-            if twin is None:
-                outlet.heed()
-            made.append(outlet)
-        return made
 
     def _listen(self, which: int) -> None:
         pipe = self.pipes[which]
@@ -281,9 +283,7 @@ class Output:
         outlet = self.outlets[which]
         if outlet.error not in NO_READER and not os.isatty(outlet.descriptor):
             self.fault = os.strerror(outlet.error)
-        for other, outlet in enumerate(self.outlets):
-            if other == which or outlet is self.outlets[which]:
-                self._close(other)
+        self._close(which)
 
     def _close(self, which: int) -> None:
         pipe, self.pipes[which] = self.pipes[which], None
@@ -335,7 +335,7 @@ class Output:
             if pipe is not None:
                 self.loop.forget(pipe)
                 os.close(pipe)
-        for outlet in dict.fromkeys(self.outlets):
+        for outlet in self.outlets:
             outlet.close()
 
 

@@ -13,7 +13,7 @@ from ringfence.sandbox.inner.answerer import Answerer
 from ringfence.sandbox.inner.closer import Closer
 from ringfence.sandbox.inner.disk import DiskWatch
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop, Timer
-from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output
+from ringfence.sandbox.inner.pump import Capped, Input, Outlet, Output, is_one
 from ringfence.sandbox.inner.refusals import Refusals
 from ringfence.sandbox.inner.skeleton import Entry, between
 from ringfence.sandbox.inner.spare import Spare
@@ -87,7 +87,10 @@ class Ward:
 
     def _begin(self, spare: Spare, streams: list[int]) -> None:
         self.box, self.pid, self.pidfd, self.streams = spare.box, spare.pid, spare.pidfd, streams
-        inward, outward, errors = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+        # Both in one pipe where the caller has both in one place: else nobody could tell which of two lines came first.
+        together = not self.order["pty"] and is_one(*streams[1:])
+        inward, outward = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        errors = (os.dup(outward[0]), os.dup(outward[1])) if together else os.pipe2(os.O_CLOEXEC)
         try:
             spare.order(self.order, (inward[0], outward[1], errors[1]))
         except OSError as fault:
@@ -103,7 +106,11 @@ class Ward:
             if not self.order["behind"]:
                 self.input.begin()
             capped = Capped(self.order["limits"]["output"])
-            self.output = Output(self.loop, [outward[0], errors[0]], streams[1:], capped, self._finish)
+            pipes, outlets = [outward[0], errors[0]], streams[1:]
+            if together:
+                os.close(pipes.pop())
+                os.close(outlets.pop())
+            self.output = Output(self.loop, pipes, outlets, capped, self._finish)
         self.loop.watch(self.box.fileno(), READ, self._hear)
         if spare.said:
             self._take(marshal.loads(spare.said), [])  # noqa: S302  as in _hear
