@@ -118,6 +118,23 @@ def test_a_branch_that_waits_never_replaces_what_a_person_made_of_it_before_the_
     assert kept == "mission\n"
 
 
+def test_a_branch_that_waits_does_not_bring_back_what_a_person_moved_and_then_deleted(repo):
+    bench = repo()
+    bench.rules.on("secret", Tier.ASK)
+    bench.git("branch", "side")
+    time.sleep(0.02)
+    bench.box("git checkout -q side; echo s > secret; git add secret; git commit -qm mission; git checkout -q main")
+    time.sleep(0.02)
+    bench.git("branch", "-f", "side", bench.git("commit-tree", "-m", "person", "-p", "side", "main^{tree}").strip())
+    bench.gate()
+    bench.git("branch", "-D", "side")
+    bench.rules.tiers.clear()
+    _, history = bench.gate(approved=["refs/heads/side"])
+    assert names(history.conflicts) == ["refs/heads/side"]
+    assert bench.git("branch", "--list", "side") == ""
+    assert bench.git("log", "-1", "--format=%s", history.conflicts[0].kept) == "mission\n"
+
+
 def test_what_waits_is_still_there_where_refs_were_packed(repo):
     bench = repo()
     bench.rules.on("secret", Tier.DENY)

@@ -316,7 +316,7 @@ class Taking:
         loose = move.name in real.loose
         touched = known is not None or self._touched_since(self.common, move.name if loose else "packed-refs")
         if move.old is None or not touched:
-            return move.old
+            return move.old if known is None else "moved"
         goes_on = (known is not None or not loose) and move.new is not None and store.descends(move.new, move.old)
         return move.old if goes_on else "moved"
 
@@ -360,9 +360,7 @@ class Taking:
 
     def _settle(self, internal: list[Change], real: Refs, wanted: Refs) -> None:
         """Take git's files out of the layer, but for what waits there: anything else would hide what a person does later."""
-        self.record.packed = packed_identity(
-            self.common, "packed-refs"
-        )  # as it was before it is read, whoever packs meanwhile
+        self.record.packed = packed_identity(self.common, "packed-refs")  # before it is read
         deleted = self._waiting & (real.packed.keys() - wanted.names.keys())
         packed = self._unpack_waiting(wanted)
         stash = packed_away(self.side) if packed else {}
