@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.sandbox.gauntlet import ground, interruption
+from ringfence.sandbox.gauntlet import ground, interruption, suite
+from ringfence.sandbox.gauntlet.fence import NoFence
 from ringfence.sandbox.gauntlet.interruption import Interruption, make_ground
+from ringfence.sandbox.gauntlet.servers import Servers
 
 pytestmark = pytest.mark.xdist_group("gauntlet")
 HANGS = "(trap '' TERM HUP INT; exec setsid sleep 900) & echo $! $$ > {mark}.new; pwd > {mark}; sleep 900"
@@ -89,6 +91,19 @@ def test_what_a_killed_gauntlet_left_is_removed_and_what_one_uses_is_not(tmp_pat
     os.close(held)
     left = {os.path.basename(made), names["b"].name, names["c"].name, "ringfence-gauntlet-mine"}
     assert set(os.listdir(tmp_path)) == left
+
+
+def test_a_sandbox_that_cannot_be_ended_keeps_nothing_from_being_removed(tmp_path, monkeypatch):
+    class Stubborn(NoFence):
+        def close(self):
+            raise PermissionError("as where the user may not start it")
+
+    monkeypatch.setattr(suite.watch, "end_all_below", lambda: None)  # here it would end what other tests use
+    base = tmp_path / "base"
+    (base / "001").mkdir(parents=True)
+    with pytest.raises(PermissionError):
+        suite.Gauntlet(base=str(base), fence=Stubborn(), servers=Servers()).close()
+    assert not base.exists()
 
 
 @pytest.mark.needs_root

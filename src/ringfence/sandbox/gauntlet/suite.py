@@ -132,10 +132,12 @@ class Gauntlet:
     def close(self) -> None:
         """End the servers, the sandbox and whatever else was started, and remove everything that was planted."""
         with self.interruption.held():
-            self.fence.close()
-            self.servers.stop()
-            watch.end_all_below()
-            remove(self.base)
+            try:
+                self.fence.close()
+            finally:
+                self.servers.stop()
+                watch.end_all_below()
+                remove(self.base)
 
 
 def _useless(said: str) -> BoxError:
