@@ -154,3 +154,18 @@ def test_a_log_without_passwords_is_git_s_own_and_one_that_gets_some_is_shown_an
 
 def test_a_password_with_an_at_sign_in_it_is_left_out_whole():
     assert without_users("url = https://me:pl@nted@git.example.org/a@b") == "url = https://git.example.org/a@b"
+
+
+def test_a_great_many_logs_of_remotes_are_masked_together(tree, monkeypatch):
+    monkeypatch.setattr("ringfence.sandbox.worktree.git_view.MANY_LOGS", 9)
+    logs = tree / ".git/logs/refs/remotes/origin/deep"
+    logs.mkdir(parents=True)
+    for n in range(7):
+        (logs / str(n)).write_text(PULLED)
+    masked, replaced = Hidden().of(policy(tree))
+    assert ".git/logs/refs/remotes" not in masked
+    assert len([name for name, _ in replaced if "/remotes/" in name]) == 7
+    (logs / "7").write_text(PULLED)
+    masked, replaced = Hidden().of(policy(tree))
+    assert ".git/logs/refs/remotes" in masked
+    assert not [name for name, _ in replaced if "/remotes/" in name]

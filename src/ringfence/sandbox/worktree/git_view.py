@@ -18,6 +18,9 @@ NOTED = ("logs", "remotes", "branches", "FETCH_HEAD")
 LARGEST_NOTE = 64 * 1024 * 1024
 OWN_LOGS = ("logs/refs/stash", "logs/refs/notes")
 """What they say is made by git alone, and a mission's stash goes on to the repository's next one."""
+REMOTES = "logs/refs/remotes"
+MANY_LOGS = 500
+"""Logs of other repositories' branches that are looked at before each command; where there are more, none of them is shown."""
 PRIVATE = re.compile("config|credential|token|secret|passw|netrc", re.IGNORECASE)
 """Names of files beside git's own that people and tools keep there: backups of the configuration, saved log-ins."""
 
@@ -76,6 +79,9 @@ def _noted(root: str, git: str, name: str, masked: list[str], replaced: list[tup
         inner = waiting.pop()
         if inner in OWN_LOGS:
             continue
+        if inner == REMOTES and _has_more(f"{root}/{_below(git, inner)}", MANY_LOGS):
+            masked.append(_below(git, inner))
+            continue
         relative = _below(git, inner)
         path = f"{root}/{relative}"
         try:
@@ -95,6 +101,21 @@ def _noted(root: str, git: str, name: str, masked: list[str], replaced: list[tup
             continue
         if shown is not None:
             replaced.append((relative, shown))
+
+
+def _has_more(folder: str, most: int) -> bool:
+    """Whether more entries lie below a folder; each is only listed, not looked at."""
+    waiting, seen = [folder], 0
+    while waiting and seen <= most:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+    return seen > most
 
 
 @functools.lru_cache(maxsize=4096)
