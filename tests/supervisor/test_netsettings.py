@@ -85,6 +85,19 @@ def test_a_file_that_others_can_read_is_refused(paths, mode):
         load_settings(paths)
 
 
+def test_settings_are_read_anew_when_they_changed_and_only_then(paths, monkeypatch):
+    write(paths, "version: 1\n")
+    first = load_settings(paths)
+    write(paths, "host_ports: [{port: 8080}]\n")
+    second = load_settings(paths)
+    assert [len(settings.host_ports) for settings in (first, second)] == [0, 1]
+    monkeypatch.setattr("yaml.safe_load", lambda _file: pytest.fail("it is as it was"))
+    assert load_settings(paths) == second
+    os.chmod(f"{paths.config}/network.yaml", 0o644)
+    with pytest.raises(RingfenceError, match="yours alone"):
+        load_settings(paths)
+
+
 def test_a_link_in_its_place_is_refused(paths):
     os.symlink("/etc/hostname", f"{paths.config}/network.yaml")
     with pytest.raises(RingfenceError):

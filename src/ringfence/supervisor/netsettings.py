@@ -5,6 +5,7 @@ a learning span, given by a person when it starts.
 """
 
 import datetime as dt
+import functools
 import os
 import stat
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from ringfence.model.errors import PolicyError, RingfenceError
 from ringfence.model.ids import Micros
 from ringfence.policy.policy import Policy
 from ringfence.supervisor.missions import Mission
-from ringfence.supervisor.paths import Paths, check_trusted
+from ringfence.supervisor.paths import Paths, check_trusted, file_stamp
 
 FILE_NAME = "network.yaml"
 FIRST_ENDPOINT = 9870
@@ -85,6 +86,12 @@ def load_settings(paths: Paths) -> Settings:
     if not stat.S_ISREG(info.st_mode) or stat.S_IMODE(info.st_mode) & 0o077:
         raise _bad("the file must be a plain file that is yours alone", path, f"chmod 600 {path}")
     check_trusted(paths.config)
+    return _read(path, file_stamp(path))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(path: str, _stamp: tuple[int, ...]) -> Settings:
+    """Read again once it has changed: this is asked for before every command."""
     import yaml
 
     try:
