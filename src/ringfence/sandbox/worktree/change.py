@@ -145,16 +145,18 @@ class Statistics:
     size: Bytes = Bytes(0)
 
 
+_NODES = {
+    stat.S_IFREG: Node.FILE,
+    stat.S_IFDIR: Node.DIRECTORY,
+    stat.S_IFLNK: Node.SYMLINK,
+    stat.S_IFIFO: Node.FIFO,
+    stat.S_IFSOCK: Node.SOCKET,
+}
+
+
 def node_of(mode: int) -> Node:
     """The node type in a ``st_mode``."""
-    kinds = {
-        stat.S_IFREG: Node.FILE,
-        stat.S_IFDIR: Node.DIRECTORY,
-        stat.S_IFLNK: Node.SYMLINK,
-        stat.S_IFIFO: Node.FIFO,
-        stat.S_IFSOCK: Node.SOCKET,
-    }
-    return kinds.get(stat.S_IFMT(mode), Node.DEVICE)
+    return _NODES.get(stat.S_IFMT(mode), Node.DEVICE)
 
 
 def statistics(changes: tuple[Change, ...]) -> Statistics:

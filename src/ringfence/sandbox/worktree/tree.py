@@ -4,6 +4,7 @@ This is what the supervisor calls. Nothing here decides: the policy is asked thr
 """
 
 import contextlib
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +22,7 @@ from ringfence.sandbox.worktree.gate import Gate
 from ringfence.sandbox.worktree.guard import STAGE
 from ringfence.sandbox.worktree.hindered import told
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport
-from ringfence.sandbox.worktree.ignore import MAX_BYTES, Rules, parse
+from ringfence.sandbox.worktree.ignore import MAX_BYTES, parse
 from ringfence.sandbox.worktree.judge import MAX_FILE, Judge
 from ringfence.sandbox.worktree.lock import RepositoryLock
 from ringfence.sandbox.worktree.notes import drop_notes, note, take_notes
@@ -190,7 +191,7 @@ class Worktree:
                 decider=decider,
                 hides=self._hides,
                 max_file=self.max_file,
-                reached=look(self.root, self.repository, walk.tracked.raw)
+                reached=look(self.root, self.repository, walk.tracked().raw)
                 if any(not c.ignored for c in changes)
                 else NOTHING,
             )
@@ -204,7 +205,7 @@ class Worktree:
                 bin_folder=self._bin,
                 state=record,
                 judge=judge,
-                tracked=walk.tracked,
+                tracked=walk.tracked(),
             )
             report = gate.commit(
                 changes,
@@ -413,16 +414,18 @@ class Worktree:
         return frozenset(found)
 
     def _walk(self) -> Walk:
-        index, exclude = b"", b""
-        if self.repository is not None:
-            index = read_small(self.repository.index, MAX_INDEX)
-            exclude = read_small(self.repository.exclude, MAX_BYTES)
-        rules: Rules = parse(exclude)
+        exclude = b"" if self.repository is None else read_small(self.repository.exclude, MAX_BYTES)
+        return Walk(tracked=functools.cache(self._tracked), exclude=parse(exclude), explicit=self._explicit)
+
+    def _tracked(self) -> Tracked:
+        if self.repository is None:
+            return Tracked()
+        index = read_small(self.repository.index, MAX_INDEX)
         tracked = Tracked(index)
-        if self.repository is not None and tracked.unreadable:
+        if tracked.unreadable:
             with contextlib.suppress(RingfenceError):  # then everything counts as tracked
-                tracked = Tracked(index, list_tracked(self.repository))
-        return Walk(tracked=tracked, exclude=rules, explicit=self._explicit)
+                return Tracked(index, list_tracked(self.repository))
+        return tracked
 
     @contextlib.contextmanager
     def _opened(self, layer: Layer) -> Iterator[tuple[int, int]]:

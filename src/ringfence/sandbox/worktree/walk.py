@@ -50,7 +50,8 @@ class _Spot:
 class Walk:
     """How to walk: which names git tracks and ignores, and which ignored paths a policy names all the same."""
 
-    tracked: Tracked = field(default_factory=Tracked)
+    tracked: Callable[[], Tracked] = Tracked
+    """Asked where a path is ignored; only then must the index be read."""
     exclude: Rules = field(default_factory=Rules)
     explicit: Callable[[str], bool] = lambda _path: False
     limit: int = MAX_CHANGES
@@ -224,7 +225,7 @@ class Walk:
             return False
         if self.explicit(path + "/" if directory else path):
             return False
-        return not self.tracked.covers(raw, directory=directory)
+        return not self.tracked().covers(raw, directory=directory)
 
 
 def _change(
@@ -380,9 +381,9 @@ def _is_repository(names: Iterable[str], lower: int | None) -> bool:
     """Whether git would take a folder for a repository, with what the layer has in it and what lies below."""
     if any(is_repository_part(name) for name in names):
         return is_repository([*names, *_names(lower)])
-    return is_repository(
-        name for name in ("HEAD", "objects", "refs", "commondir") if there.entry(lower, name) is not None
-    )
+    if there.entry(lower, "HEAD") is None:  # in every shape of one
+        return False
+    return is_repository(["HEAD", *(name for name in ("objects", "refs", "commondir") if there.entry(lower, name))])
 
 
 def _has_entries(fd: int, name: str) -> bool:
