@@ -1,5 +1,6 @@
 """What a box may not see of a worktree."""
 
+import errno
 import json
 import os
 import subprocess
@@ -169,3 +170,51 @@ def test_a_great_many_logs_of_remotes_are_masked_together(tree, monkeypatch):
     masked, replaced = Hidden().of(policy(tree))
     assert ".git/logs/refs/remotes" in masked
     assert not [name for name, _ in replaced if "/remotes/" in name]
+
+
+def no_looking(monkeypatch, name, fault):
+    """Every folder of that name says this when it is listed."""
+    for verb in ("scandir", "listdir"):
+        real = getattr(os, verb)
+
+        def refuse(path, real=real):
+            if os.path.basename(path) == name:
+                raise OSError(fault, os.strerror(fault), path)
+            return real(path)
+
+        monkeypatch.setattr(os, verb, refuse)
+
+
+@pytest.mark.parametrize("name", ["logs", "modules", "heads"])
+def test_a_folder_of_git_that_is_closed_to_us_is_masked_whole(tree, monkeypatch, name):
+    for folder in ("logs/refs/heads", "modules/lib"):
+        (tree / ".git" / folder).mkdir(parents=True)
+    no_looking(monkeypatch, name, errno.EACCES)
+    masked, _ = Hidden().of(policy(tree))
+    assert {".git/logs", ".git/modules", ".git/logs/refs/heads"} & set(masked) == {
+        {"heads": ".git/logs/refs/heads"}.get(name, f".git/{name}")
+    }
+
+
+@pytest.mark.parametrize("name", [".git", "logs", "remotes", "modules"])
+@pytest.mark.parametrize("fault", [errno.EIO, errno.EMFILE])
+def test_a_folder_of_git_that_cannot_be_looked_at_refuses_the_box(tree, monkeypatch, name, fault):
+    for folder in ("logs/refs/remotes", "modules/lib"):
+        (tree / ".git" / folder).mkdir(parents=True)
+    no_looking(monkeypatch, name, fault)
+    with pytest.raises(BoxError, match="cannot be looked through") as told:
+        Hidden().of(policy(tree))
+    assert told.value.remedy
+
+
+def test_of_a_log_that_grows_one_state_is_kept(tree):
+    from ringfence.sandbox.worktree import git_view
+
+    log = tree / ".git/logs/HEAD"
+    log.parent.mkdir(parents=True)
+    for _ in range(5):
+        with log.open("a") as file:
+            file.write(PULLED)
+        Hidden().of(policy(tree))
+    assert [path for path in git_view._known if path == str(log)] == [str(log)]
+    assert git_view._known[str(log)][1].count(b"\n") == 5

@@ -1,13 +1,14 @@
 """What of a git directory a box does not see: passwords in its configurations and in what git notes elsewhere, saved log-ins.
 
-Looks and reads; what is found is told as paths to mask and as texts to show instead.
+Looks and reads; what is found is told as paths to mask and as texts to show instead. A folder that is closed to us is masked
+whole, and what cannot be looked at for any other reason refuses the box: only what is not there holds nothing.
 """
 
-import functools
 import os
 import re
 import stat
 
+from ringfence.model.errors import BoxError
 from ringfence.sandbox.gitconfig import sanitise, without_users
 
 CONFIGURATIONS = ("config", "config.worktree")
@@ -24,11 +25,31 @@ MANY_LOGS = 500
 PRIVATE = re.compile("config|credential|token|secret|passw|netrc", re.IGNORECASE)
 """Names of files beside git's own that people and tools keep there: backups of the configuration, saved log-ins."""
 
+MANY_KNOWN = 4096
+ABSENT = (FileNotFoundError, NotADirectoryError)
+
 Stamp = tuple[int, int, int, int]
+_known: dict[str, tuple[Stamp, bytes | None]] = {}
+"""Of each note its newest state that was read, and what is shown instead of it."""
 
 
 def hide(root: str, git: str, masked: list[str], replaced: list[tuple[str, bytes]]) -> None:
-    """Add what one git directory, and those kept in it, must not show. ``git`` is its path below ``root``, empty for itself."""
+    """Add what one git directory, and those kept in it, must not show. ``git`` is its path below ``root``, empty for itself.
+
+    Raises BoxError where it cannot be looked through: what was not looked at could be seen.
+    """
+    try:
+        _hide(root, git, masked, replaced)
+    except OSError as error:
+        raise BoxError(
+            "tree-unreadable",
+            f"git's folder cannot be looked through: {error.strerror}",
+            where=ascii(error.filename or f"{root}/{git}"),
+            remedy="see that you can read it and that the disk is well, then try again",
+        ) from error
+
+
+def _hide(root: str, git: str, masked: list[str], replaced: list[tuple[str, bytes]]) -> None:
     waiting = [git]
     while waiting:
         relative = waiting.pop()
@@ -38,14 +59,14 @@ def hide(root: str, git: str, masked: list[str], replaced: list[tuple[str, bytes
         for name in NOTED:
             _noted(root, relative, name, masked, replaced)
         for inner in ("modules", "worktrees"):
-            waiting += _git_directories(root, _below(relative, inner))
+            waiting += _git_directories(root, _below(relative, inner), masked)
 
 
 def _configuration(root: str, relative: str, masked: list[str], replaced: list[tuple[str, bytes]]) -> None:
     path = f"{root}/{relative}"
     try:
         info = os.lstat(path)
-    except OSError:
+    except ABSENT:
         return
     if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_CONFIG:
         masked.append(relative)
@@ -69,7 +90,7 @@ def _private(folder: str) -> list[str]:
                 and entry.name not in CONFIGURATIONS
                 and not entry.is_dir(follow_symlinks=False)
             ]
-    except OSError:
+    except ABSENT:
         return []
 
 
@@ -79,17 +100,20 @@ def _noted(root: str, git: str, name: str, masked: list[str], replaced: list[tup
         inner = waiting.pop()
         if inner in OWN_LOGS:
             continue
-        if inner == REMOTES and _has_more(f"{root}/{_below(git, inner)}", MANY_LOGS):
-            masked.append(_below(git, inner))
-            continue
         relative = _below(git, inner)
         path = f"{root}/{relative}"
         try:
+            if inner == REMOTES and _has_more(path, MANY_LOGS):
+                masked.append(relative)
+                continue
             info = os.lstat(path)
             if stat.S_ISDIR(info.st_mode):
                 waiting += [f"{inner}/{child}" for child in os.listdir(path)]
                 continue
-        except OSError:
+        except ABSENT:
+            continue
+        except PermissionError:
+            masked.append(relative)
             continue
         if not stat.S_ISREG(info.st_mode) or info.st_size > LARGEST_NOTE:
             masked.append(relative)
@@ -113,14 +137,22 @@ def _has_more(folder: str, most: int) -> bool:
                     seen += 1
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-        except OSError:
+        except ABSENT:
             continue
     return seen > most
 
 
-@functools.lru_cache(maxsize=4096)
-def _shown(path: str, _stamp: Stamp) -> bytes | None:
+def _shown(path: str, stamp: Stamp) -> bytes | None:
     """What to show instead of a file with a password in an address; None for one without. Read again once it has changed."""
+    known = _known.get(path)
+    if known is None or known[0] != stamp:
+        if len(_known) >= MANY_KNOWN:
+            _known.clear()
+        known = _known[path] = (stamp, _read(path))
+    return known[1]
+
+
+def _read(path: str) -> bytes | None:
     with open(path, "rb") as file:
         text = file.read()
     if b"@" not in text or b"://" not in text:
@@ -129,7 +161,7 @@ def _shown(path: str, _stamp: Stamp) -> bytes | None:
     return None if shown == text else shown
 
 
-def _git_directories(root: str, relative: str) -> list[str]:
+def _git_directories(root: str, relative: str, masked: list[str]) -> list[str]:
     """Git directories below a ``modules`` or ``worktrees`` folder, at any depth: a module's name may hold slashes."""
     found, waiting = [], [relative]
     while waiting:
@@ -137,7 +169,10 @@ def _git_directories(root: str, relative: str) -> list[str]:
         try:
             with os.scandir(f"{root}/{folder}") as entries:
                 names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except OSError:
+        except ABSENT:
+            continue
+        except PermissionError:
+            masked.append(folder)
             continue
         if "HEAD" in names:
             found.append(folder)
