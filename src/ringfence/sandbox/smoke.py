@@ -295,10 +295,11 @@ def _born(pid: int) -> str:
 
 
 def _text(path: str) -> str:
+    """What the kernel says there; nothing of a process that has ended. What cannot be read for another reason proves nothing."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
 
 

@@ -1,5 +1,6 @@
 """The smoke test passes here, fails when a wall is missing, and leaves nothing."""
 
+import errno
 import os
 import subprocess
 
@@ -98,3 +99,18 @@ def test_a_sudo_that_hangs_is_no_escalation_and_no_fault(monkeypatch):
 
     monkeypatch.setattr(smoke_probe.subprocess, "run", hang)
     assert "sudo" not in smoke_probe.escalation()
+
+
+def test_what_cannot_be_read_is_not_taken_for_gone(monkeypatch):
+    assert smoke._born(2**22 + 1) == ""
+    faults = {"stat": errno.EMFILE, "mounts": errno.EIO}
+
+    def refuse(path, *_words, **_named):
+        raise OSError(faults[os.path.basename(path)], "no", path)
+
+    monkeypatch.setattr(smoke, "open", refuse, raising=False)
+    look = smoke.Look(wrong=(), processes=frozenset({(os.getpid(), "1")}), groups="")
+    with pytest.raises(OSError, match="no"):
+        smoke._remaining(look)
+    with pytest.raises(OSError, match="no"):
+        smoke._text("/proc/self/mounts")
