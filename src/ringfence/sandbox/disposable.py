@@ -64,8 +64,24 @@ class Finding:
 
 def check_host(home: str) -> tuple[Finding, ...]:
     """Look at this machine as the calling user with this home would find it. Never raises for what it finds."""
-    checks: tuple[Callable[[str], Finding], ...] = (_credentials, _user, _sudo, _metadata, _log, _age)
-    return tuple(check(home) for check in checks)
+    checks: dict[str, Callable[[str], Finding]] = {
+        "credentials": _credentials,
+        "user": _user,
+        "sudo": _sudo,
+        "metadata": _metadata,
+        "egress log": _log,
+        "age": _age,
+    }
+    return tuple(_found(name, check, home) for name, check in checks.items())
+
+
+def _found(name: str, check: Callable[[str], Finding], home: str) -> Finding:
+    """What the check finds; one that cannot look has not passed."""
+    try:
+        return check(home)
+    except OSError as error:
+        detail = f"cannot be looked at: {error.strerror or error}"
+        return Finding(check=name, passed=False, detail=detail, remedy="see to that, then ask again")
 
 
 def main(*, as_json: bool) -> int:
@@ -84,7 +100,11 @@ def main(*, as_json: bool) -> int:
 
 def _credentials(home: str) -> Finding:
     found = [path for path in CREDENTIALS if os.path.lexists(f"{home}/{path}")] + _keys(home)
-    named = [name for name in os.environ if looks_secret(name) or name == "SSH_AUTH_SOCK"]
+    named = [
+        name if name.isprintable() else ascii(name)
+        for name in os.environ
+        if looks_secret(name) or name == "SSH_AUTH_SOCK"
+    ]
     if not found and not named:
         return Finding(
             check="credentials", passed=True, detail="none on disk where they usually lie, none in the environment"
@@ -99,10 +119,12 @@ def _keys(home: str) -> list[str]:
     """Files of ssh that may be keys, whatever they are called."""
     try:
         names = sorted(os.listdir(f"{home}/.ssh"))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except PermissionError:
+        return [".ssh"]  # closed, and its owner can open it
     return [
-        f".ssh/{name}"
+        f".ssh/{name if name.isprintable() else ascii(name)}"
         for name in names
         if not name.startswith(PUBLIC_OF_SSH) and not name.endswith(".pub") and not os.path.isdir(f"{home}/.ssh/{name}")
     ]
@@ -188,8 +210,12 @@ def _answering(addresses: list[tuple[str, int]]) -> list[str]:
     for host, port in addresses:
         try:
             client = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        except OSError:
-            continue  # a kernel without that family
+        except OSError as error:
+            if error.errno == errno.EAFNOSUPPORT:
+                continue  # a kernel without that family
+            for other in asked:
+                other.close()
+            raise
         client.setblocking(False)
         asked[client] = host
         client.connect_ex((host, port))

@@ -1,5 +1,6 @@
 """The check of a disposable host, and its set-up script, run for real in a copy of /etc."""
 
+import errno
 import json
 import os
 import shutil
@@ -137,6 +138,39 @@ def test_a_metadata_service_that_answers_is_named(tmp_path, monkeypatch):
         finding = found(tmp_path)["metadata"]
     assert not finding.passed
     assert finding.detail.startswith("127.0.0.1 takes connections")
+
+
+def test_what_cannot_be_asked_has_not_passed_but_a_family_that_the_kernel_lacks_has(tmp_path, monkeypatch):
+    real = socket.socket
+
+    def refuse(fault):
+        def made(family=socket.AF_INET, *words):
+            if family == socket.AF_INET6:
+                raise OSError(fault, os.strerror(fault))
+            return real(family, *words)
+
+        return made
+
+    monkeypatch.setattr(disposable, "METADATA", ("127.0.0.2", "::1"))
+    for fault, passed in ((errno.EAFNOSUPPORT, True), (errno.EMFILE, False)):
+        monkeypatch.setattr(disposable.socket, "socket", refuse(fault))
+        finding = found(tmp_path)["metadata"]
+        assert (finding.passed, bool(finding.remedy)) == (passed, not passed)
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_closed_folder_of_keys_counts_and_no_name_in_it_reaches_a_terminal_raw(tmp_path, monkeypatch):
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "k\x1b]0;x\x07").write_text("")
+    finding = found(tmp_path)["credentials"]
+    assert not finding.passed
+    assert finding.detail.isprintable()
+
+    def closed(path):
+        raise PermissionError(errno.EACCES, "closed", path)
+
+    monkeypatch.setattr(disposable.os, "listdir", closed)
+    assert found(tmp_path)["credentials"].detail == "~/.ssh"
 
 
 def test_the_box_the_egress_worker_and_this_check_know_the_same_addresses_of_metadata():
