@@ -11,14 +11,19 @@ from ringfence.sandbox.inner import kernel
 END = 3
 
 
+def wait(channel: socket.socket) -> None:
+    """Be there, and do nothing, until whoever began it lets go or is gone."""
+    channel.recv(1)
+
+
 class Beside:
     """The process, as the launcher holds it: its id, and our end of the socket. Raises OSError where none can be begun."""
 
-    def __init__(self, serve: Callable[[socket.socket], None]) -> None:
-        """``serve`` is all that it does; when that returns or raises, it is over."""
+    def __init__(self, serve: Callable[[socket.socket], None], namespaces: int = 0) -> None:
+        """``serve`` is all that it does; when that returns or raises, it is over. ``namespaces``: those made for it, by flags."""
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.pid = kernel.clone(kernel.SIGCHLD, 0, 0, 0, 0)
+            self.pid = kernel.clone(namespaces | kernel.SIGCHLD, 0, 0, 0, 0)
             if self.pid == 0:
                 try:
                     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

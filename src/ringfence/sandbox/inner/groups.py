@@ -6,9 +6,9 @@ later teardown knows what is left of a launcher that was killed.
 
 import contextlib
 import os
-import signal
 
 from ringfence.sandbox.inner import buffers
+from ringfence.sandbox.inner.beside import Beside, wait
 from ringfence.sandbox.inner.polled import Forks, Spent
 from ringfence.sandbox.inner.tree import (
     below,
@@ -285,26 +285,22 @@ def _delegated() -> dict[str, str]:
 
 def _make_all(folders: dict[str, str], switch: str) -> dict[str, str]:
     """Make the folders and try what boxes will do: move a process in. Nothing is left where it does not work."""
-    child = -1
+    child = None
     try:
         for folder in set(folders.values()):
             os.mkdir(folder)
         if switch:
             _write(switch, "+memory +pids")
-        child = os.fork()
-        if child == 0:
-            signal.pause()
-            os._exit(0)
+        child = Beside(wait)
         for folder in set(folders.values()):
             os.mkdir(f"{folder}/0")
-            _write(f"{folder}/0/cgroup.procs", child)
+            _write(f"{folder}/0/cgroup.procs", child.pid)
     except OSError:
         works = False
     else:
         works = True
-    if child > 0:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    if child is not None:
+        child.close()
     for folder in set(folders.values()):
         _remove(f"{folder}/0")
         if not works:

@@ -5,9 +5,9 @@ stays what it was and the box's user is never seen there.
 """
 
 import os
-import signal
 
 from ringfence.sandbox.inner import kernel
+from ringfence.sandbox.inner.beside import Beside, wait
 
 TOP = 0xFFFFFFFF
 """Ids end here: the last one is the kernel's "no id"."""
@@ -29,19 +29,12 @@ def swap(first: int, second: int) -> list[tuple[int, int, int]]:
 
 def make(owner: tuple[int, int], user: tuple[int, int]) -> int:
     """A descriptor of a user namespace that carries the two maps. Needs root. Raises OSError."""
-    child = kernel.clone(kernel.CLONE_NEWUSER | kernel.SIGCHLD, 0, 0, 0, 0)
-    if child == 0:
-        try:
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            signal.pause()
-        finally:
-            os._exit(0)
+    holder = Beside(wait, kernel.CLONE_NEWUSER)
     try:
         for name, pair in (("uid_map", (owner[0], user[0])), ("gid_map", (owner[1], user[1]))):
             text = "".join(f"{a} {b} {count}\n" for a, b, count in swap(*pair))
-            with open(f"/proc/{child}/{name}", "w", encoding="ascii") as file:
+            with open(f"/proc/{holder.pid}/{name}", "w", encoding="ascii") as file:
                 file.write(text)
-        return os.open(f"/proc/{child}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/proc/{holder.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        holder.close()

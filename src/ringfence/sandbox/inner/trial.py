@@ -130,6 +130,7 @@ def _hidden(_folder: bytes) -> None:
 def _in_child(action: Callable[[], object]) -> None:
     child = os.fork()
     if child == 0:
+        signal.alarm(SECONDS)  # that of its parent is not inherited
         try:
             action()
         except OSError as fault:
