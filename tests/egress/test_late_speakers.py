@@ -76,8 +76,11 @@ TALK = """
 import socket, sys
 s = socket.create_connection(("example.org", int(sys.argv[1])), 5)
 if sys.argv[1] == "2525": s.recv(99)
-s.sendall(bytes.fromhex(sys.argv[2]))
-print(s.recv(9999))
+data = bytes.fromhex(sys.argv[2])
+s.sendall(data)
+got = b""
+while len(got) < len(data) and (piece := s.recv(9999)): got += piece
+print(got)
 """
 
 

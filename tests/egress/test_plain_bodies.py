@@ -12,11 +12,13 @@ WAYS = {
 }
 LATE = """
 import socket, sys, time
-s = socket.create_connection(("example.org", 7), 5)
+s = socket.create_connection(("example.org", 7), 30)
 time.sleep(0.8)
 body = sys.argv[1].encode()
 s.sendall(b"POST /x HTTP/1.1\\r\\nHost: example.org\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
-print(s.recv(65536).decode())
+got = b""
+while body not in got and (piece := s.recv(65536)): got += piece  # head and body may come one after the other
+print(got.decode())
 """
 
 
