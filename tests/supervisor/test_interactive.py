@@ -6,12 +6,19 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import termios
 import time
 
 import pytest
 
 pytestmark = pytest.mark.needs_userns
+
+
+def processes():
+    """What everybody waits for, to be read when a terminal stays silent."""
+    words = ["ps", "-eo", "pid,ppid,pgid,sid,tpgid,tty,stat,wchan:24,args"]
+    return "\n" + subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 class Session:
@@ -35,7 +42,7 @@ class Session:
                     self.seen += os.read(self.master, 65536)
                 except OSError:
                     break
-        assert text in self.seen, self.seen
+        assert text in self.seen, f"{self.seen!r}{processes()}"
         return self.seen
 
     def type(self, data):
@@ -50,9 +57,10 @@ class Session:
             with contextlib.suppress(OSError):
                 if select.select([self.master], [], [], 0.05)[0]:
                     self.seen += os.read(self.master, 65536)
+        found = processes()
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
-        raise AssertionError(self.seen)
+        raise AssertionError(f"{self.seen!r}{found}")
 
     def close(self):
         os.close(self.master)
