@@ -23,7 +23,7 @@ while True:
 """
 ASKS = """\
 print("rea" + "dy", flush=True)
-print("got", input(), flush=True)
+print("got " + input(), flush=True)
 """
 WAITS = """\
 import signal
