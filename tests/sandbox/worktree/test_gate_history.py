@@ -90,6 +90,15 @@ def test_a_detached_head_and_a_reset_arrive(repo):
     assert bench.git("status", "--porcelain") == ""
 
 
+def test_commits_arrive_from_a_box_that_goes_on_with_a_branch_without_any(repo):
+    bench = repo()
+    bench.box("echo 1 >> a.txt; git commit -qam one; git checkout -q --orphan bare")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main", "HEAD"]
+    assert bench.git("log", "--format=%s", "main") == "one\nfirst\n"
+    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/bare\n"
+
+
 def test_a_deleted_branch_waits_for_a_person_and_its_commits_stay_reachable(repo):
     bench = repo()
     bench.git("branch", "old")

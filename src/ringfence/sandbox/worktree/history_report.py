@@ -52,8 +52,11 @@ class BundleRequest:
     """Where the file appears in the box; the gate reads it out of the layer."""
 
 
-def bundle_request(root: str, git: str, real: Refs) -> BundleRequest:
-    """The bundle of everything the box's branches, tags and HEAD have beyond the real repository's."""
+def bundle_request(root: str, git: str, real: Refs, wanted: Refs) -> BundleRequest:
+    """The bundle of everything the box's branches, tags and HEAD have beyond the real repository's.
+
+    HEAD is named where it is no branch: on one without commits git would make no bundle at all.
+    """
     bases = sorted(set(real.names.values()) | ({real.head} if not real.head.startswith("refs/") else set()))[
         :_MAX_BASES
     ]
@@ -68,7 +71,8 @@ def bundle_request(root: str, git: str, real: Refs) -> BundleRequest:
         "-c",
         "pack.threads=1",
     )
-    refs = ("--branches", "--tags", "HEAD", *(("--not", *bases) if bases else ()))
+    head = () if wanted.head.startswith("refs/") else ("HEAD",)
+    refs = ("--branches", "--tags", *head, *(("--not", *bases) if bases else ()))
     return BundleRequest(argv=("git", *settings, "bundle", "create", "-q", lands, *refs), cwd=root, lands=lands)
 
 

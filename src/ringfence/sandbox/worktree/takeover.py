@@ -23,7 +23,7 @@ from ringfence.sandbox.worktree.judge_history import HistoryJudge
 from ringfence.sandbox.worktree.opening import opened_side, opened_taking
 from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
-from ringfence.sandbox.worktree.refs import Unreadable, packed_away, real_refs
+from ringfence.sandbox.worktree.refs import Unreadable, layer_refs, packed_away, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, entries, recover_index, same_tree
 from ringfence.sandbox.worktree.there import is_folder
@@ -56,10 +56,11 @@ class Takeover:
                 return None
             try:
                 real = real_refs(taking.common, taking.directory)
+                wanted = layer_refs(real, taking.side, changes)
             except Unreadable:
                 return BundleRequest(argv=("true",), cwd=self.root, lands="")  # nothing to bundle: ``take`` says why
         git = f"{self.root}/.git" if self.repository.inside else self.repository.common
-        return bundle_request(self.root, git, real)
+        return bundle_request(self.root, git, real, wanted)
 
     def take(self, layer: Layer, decider: Decider, approved: frozenset[str]) -> HistoryReport:
         """Take over branches, tags, HEAD and the index; the layer must not be mounted."""
