@@ -99,6 +99,17 @@ def test_commits_arrive_from_a_box_that_goes_on_with_a_branch_without_any(repo):
     assert bench.git("symbolic-ref", "HEAD") == "refs/heads/bare\n"
 
 
+@pytest.mark.parametrize("leaves", ["git checkout -q -b other", "git checkout -q --detach"])
+def test_the_branch_before_is_known_to_the_next_call_and_to_the_person(repo, leaves):
+    bench = repo()
+    bench.box(leaves)
+    bench.gate()
+    assert bench.git("rev-parse", "--symbolic-full-name", "@{-1}") == "refs/heads/main\n"
+    bench.box("git checkout -q -")
+    bench.gate()
+    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+
+
 def test_a_deleted_branch_waits_for_a_person_and_its_commits_stay_reachable(repo):
     bench = repo()
     bench.git("branch", "old")

@@ -348,7 +348,8 @@ class Taking:
         if blocked or remembered != real.head or self._touched_since(self.directory, "HEAD"):
             self._keep_aside(move)
             return
-        note = ("-m", f"ringfence: mission {os.path.basename(self.folder)}")
+        left, entered = (name.removeprefix("refs/heads/") for name in (real.head, wanted.head))
+        note = ("-m", f"checkout: moving from {left} to {entered} (ringfence: mission {os.path.basename(self.folder)})")
         if wanted.head.startswith("refs/"):
             answer = git.run("symbolic-ref", *note, "HEAD", wanted.head)
         else:
