@@ -210,6 +210,48 @@ def test_what_is_staged_outlives_a_persons_git_status(repo, moment):
     assert bench.box("git status --porcelain") == "A  n\n"
 
 
+def look(bench):
+    """What an editor does all the time: git notes new times of files in the index."""
+    tick()
+    os.utime(f"{bench.root}/run.sh", (1, 1))
+    bench.git("status")
+    tick()
+
+
+def test_what_is_staged_outlives_a_look_at_the_tree_where_the_person_had_staged_something_too(repo):
+    bench = repo()
+    bench.write("p", "p\n")
+    bench.git("add", "p")
+    tick()
+    bench.tree.layer(bench.mission)
+    look(bench)
+    bench.box("echo n > n; git add n")
+    bench.gate()
+    assert bench.box("git status --porcelain") == "A  n\nA  p\n"
+
+
+def test_what_is_staged_on_a_branch_without_commits_outlives_a_look_at_the_tree(repo):
+    bench = repo()
+    bench.box("git checkout -q --orphan bare; git rm -q --cached src/b.py")
+    bench.gate()
+    bench.tree.layer(bench.mission)
+    look(bench)
+    bench.box("true")
+    bench.gate()
+    assert bench.box("git ls-files src") == "src/deep/c.py\n"
+
+
+def test_a_merge_that_the_mission_finished_is_over_although_somebody_looked_meanwhile(repo):
+    bench = repo()
+    stopped(bench, "git merge side")
+    bench.tree.layer(bench.mission)
+    look(bench)
+    bench.box(SEES + GOES_ON + "merge --continue")
+    _, history = bench.gate()
+    assert names(history.moved) == ["refs/heads/main", "MERGE_HEAD"]
+    assert bench.git("status", "--porcelain") == ""
+
+
 def test_refs_that_a_person_packed_meanwhile_did_not_move(repo):
     bench = repo()
     bench.box("echo z > z; git add z; git commit -qm z; git tag t")

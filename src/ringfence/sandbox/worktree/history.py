@@ -38,7 +38,7 @@ from ringfence.sandbox.worktree.refs import (
     shadowed,
 )
 from ringfence.sandbox.worktree.repository import Repository, read_small
-from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, entries, move_index
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, move_index, says
 from ringfence.sandbox.worktree.there import lookup
 
 _ELSEWHERE = "moved"
@@ -179,8 +179,10 @@ class Taking:
         return self._follow_index(store, whole=bool(layer_index(self.side)) and not self._staged_beyond(tip))
 
     def _has_index(self, real: Refs) -> bool:
-        """Whether the mission had the person's index: untouched since, or with nothing in it but HEAD's commit."""
+        """Whether the mission had the person's index: it says what it said, or has nothing in it but HEAD's commit."""
         if not self._touched_since(self.directory, "index"):
+            return True
+        if self.record.index_says and says(self._real_git(), self.repository.index) == self.record.index_says:
             return True
         tip = real.tip()
         path = real.head if real.head in real.loose else "packed-refs"
@@ -383,7 +385,7 @@ class Taking:
                 layers.unseal(self.side.upper, self.side.lower, self.side.physical(change.path))
         self.record.refs = {k: v for k, v in self.record.refs.items() if k.decode() in self._waiting}
         self.record.index = packed_identity(self.directory, "index")
-        self.record.index_says = entries(self._real_git()) if layer_index(self.side) else ""
+        self.record.index_says = says(self._real_git(), self.repository.index) if layer_index(self.side) else ""
         layers.prune(self.side.upper, self.side.lower, [self.side.physical(c.path) for c in internal])
 
     def _unpack_waiting(self, wanted: Refs) -> bool:

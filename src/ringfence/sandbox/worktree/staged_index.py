@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 from ringfence.sandbox.worktree.gitrun import Answer, Git
+from ringfence.sandbox.worktree.repository import read_small
 from ringfence.sandbox.worktree.state import identity_of
 
 MAX_INDEX = 1 << 28
@@ -39,8 +40,14 @@ def _trees(index: bytes) -> set[bytes]:
     return set(_TREE.findall(index))
 
 
-def entries(git: Git) -> str:
-    """SHA-256 of what an index says, whatever it notes of files' times beside that; empty where git cannot tell."""
+def says(git: Git, index: str) -> str:
+    """What ``git``'s index, at this path, says, whatever it notes of files' times beside that; empty where nobody can tell.
+
+    While nothing is staged git notes what tree the whole amounts to; else the entries count.
+    """
+    trees = _trees(read_small(index, MAX_INDEX))
+    if trees:
+        return b" ".join(sorted(trees)).hex()
     answer = git.run("ls-files", "--stage", "-v", "-z")
     return hashlib.sha256(answer.out).hexdigest() if answer.ok else ""
 

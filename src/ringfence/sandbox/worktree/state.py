@@ -31,9 +31,14 @@ class Mark(msgspec.Struct, forbid_unknown_fields=True):
     offset_ns: int = 0
     gated: bool = False
 
+    @property
+    def begins(self) -> bool:
+        """Whether the next mount is the first since the last gate."""
+        return self.gated or not self.stamp_ns
+
     def set(self) -> None:
         """Note a mount about to happen."""
-        if self.gated or not self.stamp_ns:
+        if self.begins:
             self.stamp_ns = time.time_ns()
             self.offset_ns = _offset()
             self.gated = False
@@ -54,7 +59,7 @@ class LayerState(msgspec.Struct, forbid_unknown_fields=True):
     index: tuple[int, int, int, int, int, int] | None = None
     """The real index when the layer's own, with staged work, was left in the layer."""
     index_says: str = ""
-    """SHA-256 of that index's entries: git writes it anew for other reasons than a person's work."""
+    """What the real index said then, and at the mount: git writes it anew for other reasons than a person's work."""
     packed: tuple[int, int, int, int, int, int] | None = None
     """The real ``packed-refs`` when the layer's own, with something that waits, was left in the layer."""
     bases: dict[bytes, Base] = {}

@@ -25,7 +25,7 @@ from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
 from ringfence.sandbox.worktree.refs import Unreadable, layer_refs, packed_away, real_refs
 from ringfence.sandbox.worktree.repository import Repository, find_repository, read_small
-from ringfence.sandbox.worktree.staged_index import MAX_INDEX, entries, recover_index, same_tree
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, recover_index, same_tree, says
 from ringfence.sandbox.worktree.there import is_folder
 
 
@@ -84,14 +84,14 @@ class Takeover:
             state.store(folder, taking.record)
         return [f"the index of {self.root!r} follows the commit that HEAD had moved to"]
 
-    def drop_stale(self, record: state.LayerState, folder: str) -> None:
-        """An index, or packed refs, that the layer kept would undo what a person did since: theirs count."""
+    def before_mount(self, record: state.LayerState, folder: str) -> None:
+        """An index, or packed refs, that the layer kept would undo what a person did since: theirs count, and are noted."""
         if self.repository is None:
             return
         stale = []
         if record.index is not None and self._index_differs(record):
             stale.append(".git/index")
-            record.index, record.index_says = None, ""
+            record.index = None
         if record.packed is not None and _packed(f"{self.repository.common}/packed-refs") != record.packed:
             stale.append(".git/packed-refs")
             record.packed = None
@@ -99,18 +99,24 @@ class Takeover:
             with opened_side(self.root, folder, self.repository) as side:
                 for path in stale:
                     layers.expose(side.upper, side.lower, side.physical(path))
+        if record.git.begins:
+            record.index_says = self._index_says()
 
     def _index_differs(self, record: state.LayerState) -> bool:
         """Whether the real index says something else than it did; that git noted other times of files is nothing new."""
         if self.repository is None or record.index is None:
             return True
         now = _packed(self.repository.index)
-        if now != record.index and record.index_says:
-            owner = os.stat(self.repository.common)
-            git = Git(directory=self.repository.directory, owner=(owner.st_uid, owner.st_gid))
-            if entries(git) == record.index_says:
-                record.index = now
+        if now != record.index and record.index_says and self._index_says() == record.index_says:
+            record.index = now
         return now != record.index
+
+    def _index_says(self) -> str:
+        if self.repository is None:
+            return ""
+        owner = os.stat(self.repository.common)
+        git = Git(directory=self.repository.directory, owner=(owner.st_uid, owner.st_gid))
+        return says(git, self.repository.index)
 
     def left(self, layer: Layer, record: state.LayerState | None) -> tuple[str, ...]:
         """What of git's files goes on from an ending mission to the next, by paths in the layer that holds them."""

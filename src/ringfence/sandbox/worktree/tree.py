@@ -110,7 +110,7 @@ class Worktree:
             known = state.load(folder)
             record = known or self._begun()
             self._same_root(record, folder)
-            self._git.drop_stale(record, folder)
+            self._git.before_mount(record, folder)
             with opened(f"{folder}/upper") as upper:
                 record.hiding = layers.hiding(upper, map(os.fsdecode, record.hiding))
             record.stamp()
