@@ -304,3 +304,28 @@ def test_a_branch_that_is_rebased_in_another_worktree_stays(repo):
     assert names(history.conflicts) == ["refs/heads/side"]
     person(bench, "cd ../side && git rebase --continue")
     assert "On branch side" in bench.git("-C", "../side", "status")
+
+
+@pytest.mark.parametrize(
+    "comes", ["git merge -q --no-ff --no-edit side", "git checkout -q side", "git checkout -q --detach side"]
+)
+@pytest.mark.parametrize("index", ["--no-sparse-index", "--sparse-index"])
+def test_what_a_sparse_checkout_leaves_out_is_not_taken_for_removed(repo, comes, index):
+    bench = repo()
+    bench.git("checkout", "-qb", "side")
+    for path in ("doc/new", "doc/deep/new", "src/new"):
+        bench.write(path, "new\n")
+    bench.git("add", "-A")
+    bench.git("commit", "-qm", "side")
+    bench.git("checkout", "-q", "main")
+    bench.git("sparse-checkout", "init", "--cone", index)
+    bench.git("sparse-checkout", "set", "src")
+    bench.box(comes)
+    _, history = bench.gate()
+    assert history.clean
+    assert history.index == ""
+    assert bench.git("status", "--porcelain") == ""
+    assert bench.box("git status --porcelain") == ""
+    assert bench.read("src/new") == "new\n"
+    bench.git("sparse-checkout", "disable")
+    assert bench.read("doc/new") == "new\n"

@@ -38,7 +38,7 @@ from ringfence.sandbox.worktree.refs import (
     shadowed,
 )
 from ringfence.sandbox.worktree.repository import Repository, read_small
-from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, move_index, says
+from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, move_index, says, sparse
 from ringfence.sandbox.worktree.there import lookup
 
 _ELSEWHERE = "moved"
@@ -220,7 +220,10 @@ class Taking:
             return ""
         directory = self.repository.directory
         ours, old = self._index_ours, owed[0] or None
-        why = move_index(store.git, directory, self.folder, old=old, new=tip, owner=self.owner, ours=ours, whole=whole)
+        root = self.judge.root if sparse(self._real_git(), directory) else ""
+        why = move_index(
+            store.git, directory, self.folder, old=old, new=tip, owner=self.owner, ours=ours, whole=whole, root=root
+        )
         self.record.index_owed = owed if why else None
         return why
 

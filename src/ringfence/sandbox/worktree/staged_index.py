@@ -11,6 +11,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ringfence.sandbox.worktree.gitrun import Answer, Git
 from ringfence.sandbox.worktree.repository import read_small
@@ -62,17 +63,19 @@ def move_index(
     owner: tuple[int, int],
     ours: bool,
     whole: bool = False,
+    root: str = "",
 ) -> str:
     """Move the index in git directory ``directory`` from commit ``old`` to ``new``. Gives "" or why it was left alone.
 
     What differs from ``old`` is staged, and stays. ``ours``: nobody touched the index since the mission had it, so whatever
     it holds of paths that the mission committed, and of conflicts that it resolved, is in ``new``; ``whole``: so is all else
-    that it holds. ``git`` reads objects (a quarantine repository); ``folder`` is scratch space of our own.
+    that it holds. ``root``: the worktree of a sparse checkout. ``git`` reads objects (a quarantine repository); ``folder`` is
+    scratch space of our own.
     """
     deadline = time.monotonic() + _PATIENCE
     try:
         while True:
-            why, again = _follow(git, directory, folder, old, new, owner, ours=ours, whole=whole)
+            why, again = _follow(git, directory, folder, old, new, owner, root, ours=ours, whole=whole)
             if not again or time.monotonic() >= deadline:
                 return why
             time.sleep(_POLL)
@@ -82,7 +85,16 @@ def move_index(
 
 
 def _follow(  # noqa: PLR0917 - private
-    git: Git, directory: str, folder: str, old: str | None, new: str, owner: tuple[int, int], *, ours: bool, whole: bool
+    git: Git,
+    directory: str,
+    folder: str,
+    old: str | None,
+    new: str,
+    owner: tuple[int, int],
+    root: str,
+    *,
+    ours: bool,
+    whole: bool,
 ) -> tuple[str, bool]:
     """Why the index did not follow, and whether another try may help."""
     index, scratch = f"{directory}/index", f"{folder}/index.scratch"
@@ -95,6 +107,7 @@ def _follow(  # noqa: PLR0917 - private
         pass
     made = Git(directory=git.directory, environment=(("GIT_INDEX_FILE", scratch),))
     with _shared_indexes(directory, folder):
+        tags = _tags(made) if root and before is not None else None
         if before is None:
             answer = made.run("read-tree", new)
         elif whole:
@@ -103,6 +116,8 @@ def _follow(  # noqa: PLR0917 - private
             answer = made.run("read-tree", "-m", "-i", *([old] if old is not None else []), new)
             if not answer.ok:
                 answer = _one_by_one(made, old, new, ours=ours, whole=whole)
+        if answer.ok and tags is not None:
+            answer = _left_out(made, root, tags)
     if not answer.ok:
         return f"{answer.error}; `git reset` makes it follow", False
     return _replace(directory, index, scratch, before, owner)
@@ -122,6 +137,29 @@ def _shared_indexes(directory: str, folder: str) -> Iterator[None]:
     finally:
         for link in links:
             os.unlink(link)
+
+
+def _tags(git: Git) -> dict[bytes, bytes]:
+    """By path, what git tells of it: ``S`` for what a sparse checkout leaves out of the tree, ``H`` for what is in it."""
+    listed = git.run("ls-files", "-v", "-z").out.split(b"\0")[:-1]
+    return {line[2:]: line[:1].upper() for line in listed}
+
+
+def _left_out(git: Git, root: str, before: dict[bytes, bytes]) -> Answer:
+    """In a sparse checkout what came to the index and not to the tree was left out of it, and nobody removed it."""
+    came = [path for path, tag in _tags(git).items() if tag == b"H" and before.get(path, b"S") == b"S"]
+    missing = (path for path in came if not os.path.lexists(os.path.join(os.fsencode(root), path)))
+    placed = replace(
+        git, environment=(*git.environment, ("GIT_WORK_TREE", git.directory))
+    )  # nothing is looked at there
+    return placed.run("update-index", "--skip-worktree", "-z", "--stdin", given=b"".join(p + b"\0" for p in missing))
+
+
+def sparse(git: Git, directory: str) -> bool:
+    """Whether a person's git leaves some of what is committed out of the tree."""
+    if not os.path.exists(f"{directory}/info/sparse-checkout"):
+        return False
+    return git.run("config", "--type=bool", "core.sparseCheckout").out == b"true\n"
 
 
 def _one_by_one(git: Git, old: str | None, new: str, *, ours: bool, whole: bool) -> Answer:
