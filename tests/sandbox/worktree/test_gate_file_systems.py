@@ -155,3 +155,19 @@ def test_a_crash_across_file_systems_is_taken_back_twice(elsewhere, monkeypatch)
     journal.journals(os.path.dirname(bench.layer.upper))[0].take_back(os.open(bench.root, os.O_RDONLY))
     assert bench.snapshot() == before
     assert bench.commit().clean
+
+
+@pytest.mark.parametrize("seconds", [2**62, -(2**62), 2**33])
+def test_times_that_only_the_layers_file_system_can_hold_are_taken_over_as_far_as_they_go(elsewhere, seconds):
+    bench = elsewhere
+    bench.tree = Worktree.open(bench.root, f"{os.path.dirname(bench.root)}/state")
+    bench.box(
+        f"echo n > n; ln -s n l; echo b >> a.txt; touch -h -d @{seconds} n l a.txt run.sh src src/b.py .git/index ."
+    )
+    report = bench.commit()
+    assert report.clean
+    assert sorted(item.path for item in report.committed) == ["a.txt", "l", "n"]
+    assert bench.read("a.txt") == "a\nb\n"
+    assert bench.commit().committed == ()
+    bench.tree.undo(bench.mission)
+    assert bench.read("a.txt") == "a\n"

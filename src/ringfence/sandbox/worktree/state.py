@@ -15,6 +15,7 @@ from ringfence.model.errors import RingfenceError
 from ringfence.sandbox.worktree.change import Identity
 
 _FILE = "layer.state"
+_FARTHEST = 2**63 - 1
 
 
 class Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,12 +154,12 @@ def store(folder: str, state: LayerState) -> None:
 
 
 def identity_of(info: os.stat_result) -> Identity:
-    """The identity in a stat result."""
+    """The identity in a stat result. Times centuries away, which some file systems let a box set, are the last ones that a record holds."""
     return Identity(
         device=info.st_dev,
         inode=info.st_ino,
         size=info.st_size,
-        mtime_ns=info.st_mtime_ns,
+        mtime_ns=max(-_FARTHEST, min(info.st_mtime_ns, _FARTHEST)),
         ctime_ns=info.st_ctime_ns,
         mode=info.st_mode,
     )
