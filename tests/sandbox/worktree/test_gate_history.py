@@ -261,6 +261,20 @@ def test_a_new_name_that_would_be_taken_for_another_one_waits(repo):
     assert names(bench.gate(approved=["refs/tags/main"])[1].moved) == ["refs/tags/main"]
 
 
+@pytest.mark.parametrize("name", ["origin/main", "v1", "HEAD", "a" * 40])
+def test_a_branch_without_commits_whose_name_would_be_taken_for_another_one_waits(repo, name):
+    bench = repo()
+    bench.git("tag", "v1")
+    bench.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    bench.box(f"git symbolic-ref HEAD refs/heads/{name}; echo n > n")
+    files, history = bench.gate()
+    assert [item.path for item in files.committed] == ["n"]
+    assert [(item.name, item.rule) for item in history.held] == [("HEAD", "gate/ref-shadows")]
+    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
+    assert names(bench.gate(approved=["HEAD"])[1].moved) == ["HEAD"]
+    assert bench.git("symbolic-ref", "HEAD") == f"refs/heads/{name}\n"
+
+
 def test_a_link_in_history_may_not_stand_for_a_protected_folder(repo):
     bench = repo()
     bench.box("mkdir c; echo x > c/config.toml; ln -s c .cargo; git add -A; git commit -qm link")

@@ -7,7 +7,6 @@ the value the mission saw; one that someone else moved is kept aside under ``ref
 """
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.tier import Tier
@@ -19,7 +18,7 @@ from ringfence.sandbox.worktree.git_side import GitSide
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.history_report import BUNDLE, HistoryReport, RefItem, item_of
 from ringfence.sandbox.worktree.journal import packed_identity
-from ringfence.sandbox.worktree.judge_history import HistoryJudge, refused_as
+from ringfence.sandbox.worktree.judge_history import HistoryJudge, no_place, refused_as, shadowing
 from ringfence.sandbox.worktree.kept_refs import keep, kept_name
 from ringfence.sandbox.worktree.quarantine import Quarantine, Rejected
 from ringfence.sandbox.worktree.refs import (
@@ -27,7 +26,6 @@ from ringfence.sandbox.worktree.refs import (
     Move,
     Refs,
     Unreadable,
-    in_the_way,
     layer_refs,
     moves,
     packed_away,
@@ -35,7 +33,6 @@ from ringfence.sandbox.worktree.refs import (
     read_head,
     real_refs,
     remote_names,
-    shadowed,
 )
 from ringfence.sandbox.worktree.repository import Repository, read_small
 from ringfence.sandbox.worktree.staged_index import MAX_INDEX, amounts_to, move_index, says, sparse
@@ -121,8 +118,8 @@ class Taking:
         gone = {move.name for move in todo if move.new is None and move.name in self.judge.approved}
         judged = [
             refused_as(move, odd.get(move.name))
-            or self._no_place(move, real.names.keys() | real.other.keys(), gone)
-            or self._shadowing(store, move, taken)
+            or no_place(move, real.names.keys() | real.other.keys(), gone)
+            or (None if self._named(move.name) else shadowing(store, move, move.name, taken))
             or self.judge.judge(store, move, known)
             for move in todo
         ]
@@ -133,7 +130,7 @@ class Taking:
                 self._remember(move)
         if "HEAD" in odd:
             self._refuse("HEAD", real.head, wanted.head, f"it points to a {odd['HEAD']}")
-        head = "HEAD" not in odd and self._judge_head(store, real, wanted, good, known)
+        head = "HEAD" not in odd and self._judge_head(store, real, wanted, good, known, taken)
         if good or head:
             store.hand_over(self.owner)
         before = real.tip()
@@ -190,28 +187,6 @@ class Taking:
             return False
         return self._amounts(read_small(self.repository.index, MAX_INDEX), tip)
 
-    def _no_place(self, move: Move, names: Collection[str], gone: Collection[str]) -> RefItem | None:
-        """A new name waits while another one stands where git would keep it, as when a branch was renamed to one below it."""
-        if move.old is not None or move.new is None:
-            return None
-        there = [name for name in in_the_way(move.name, names) if name not in gone]
-        if not there:
-            return None
-        why = f"git cannot have it beside {there[0]!r}; name that one to let it go"
-        return item_of(move, Tier.ASK, "gate/ref-no-place", why)
-
-    def _shadowing(self, store: Quarantine, move: Move, taken: frozenset[str]) -> RefItem | None:
-        """A new name that a person, and a script, would take for another branch, the remote's, or a commit, waits."""
-        if move.old is not None or move.new is None or move.name in self.judge.approved:
-            return None
-        meant = shadowed(move.name, taken) or store.abbreviated(move.name.split("/", 2)[2])
-        if not meant:
-            return None
-        why = f"its short name would be taken for {meant!r}, or the other way round; name it to allow that"
-        return replace(
-            item_of(move, Tier.ALLOW, "gate/history", ""), tier=Tier.ASK, rule="gate/ref-shadows", reason=why
-        )
-
     def _follow_index(self, store: Quarantine, *, whole: bool = False) -> str:
         """Let the index follow HEAD, now or after a crash that came between the two."""
         owed, self.record.index_owed = self.record.index_owed, None
@@ -239,32 +214,39 @@ class Taking:
             finally:
                 store.remove()
 
-    def _judge_head(self, store: Quarantine, real: Refs, wanted: Refs, good: list[Move], known: list[str]) -> bool:
+    def _judge_head(  # noqa: PLR0917 - private
+        self, store: Quarantine, real: Refs, wanted: Refs, good: list[Move], known: list[str], taken: frozenset[str]
+    ) -> bool:
         if wanted.head == real.head:
             return False
-        given_up = next((item.name for item in self._lists["held"] if item.rule == "gate/given-up"), "")
-        if given_up:
-            move = Move(name="HEAD", old=real.head, new=wanted.head)
-            self._remember(move)
-            self._put("held", item_of(move, Tier.ASK, "gate/given-up", f"it waits for {given_up}"))
-            return False
-        if wanted.head.startswith("refs/"):
-            oid = wanted.names.get(wanted.head)
-            fine = any(m.name == wanted.head for m in good) or (oid is not None and oid == real.names.get(wanted.head))
-            if not fine and oid is not None:
-                why = f"{wanted.head} itself was not taken"
-                held = any(i.name == wanted.head for i in self._lists["held"])
-                move = Move(name="HEAD", old=real.head, new=wanted.head)
-                self._remember(move)
-                tier = Tier.ASK if held else Tier.DENY
-                self._put("held" if held else "refused", item_of(move, tier, "gate/history", why))
-            return fine or oid is None
         move = Move(name="HEAD", old=real.head, new=wanted.head)
-        item = self.judge.judge(store, move, known)
-        if item.tier is not Tier.ALLOW:
-            self._put("held" if item.tier is Tier.ASK else "refused", item)
-            self._remember(move)
-        return item.tier is Tier.ALLOW
+        given_up = next((item.name for item in self._lists["held"] if item.rule == "gate/given-up"), "")
+        item: RefItem | None
+        if given_up:
+            item = item_of(move, Tier.ASK, "gate/given-up", f"it waits for {given_up}")
+        elif not wanted.head.startswith("refs/"):
+            item = self.judge.judge(store, move, known)
+        elif wanted.head in wanted.names:
+            item = self._not_taken(move, real, wanted, good)
+        else:  # a branch without commits, which the person's next one would make
+            begun = wanted.head in taken or self._named("HEAD", wanted.head)
+            item = None if begun else shadowing(store, replace(move, old=None), wanted.head, taken)
+        if item is None or item.tier is Tier.ALLOW:
+            return True
+        self._remember(move)
+        self._put("held" if item.tier is Tier.ASK else "refused", item)
+        return False
+
+    def _named(self, *names: str) -> bool:
+        return not self.judge.approved.isdisjoint(names)
+
+    def _not_taken(self, move: Move, real: Refs, wanted: Refs, good: list[Move]) -> RefItem | None:
+        """HEAD waits for the branch that it is on, where that does not arrive."""
+        name = wanted.head
+        if any(one.name == name for one in good) or wanted.names[name] == real.names.get(name):
+            return None
+        held = any(item.name == name for item in self._lists["held"])
+        return item_of(move, Tier.ASK if held else Tier.DENY, "gate/history", f"{name} itself was not taken")
 
     def _move(self, move: Move, real: Refs, store: Quarantine) -> None:
         """Compare-and-swap: git takes the step only if the ref still has the value that the mission started from."""

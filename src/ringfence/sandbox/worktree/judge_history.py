@@ -4,7 +4,7 @@ A path that was added and removed again still counts: history is what a push wou
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from ringfence.model.call import FileAction, ToolCall
@@ -24,7 +24,7 @@ from ringfence.sandbox.worktree.judge import OVERLAP, PIECE, stricter
 from ringfence.sandbox.worktree.links import is_winding
 from ringfence.sandbox.worktree.quarantine import Left, Quarantine, Touched
 from ringfence.sandbox.worktree.reached import NOTHING, Reached
-from ringfence.sandbox.worktree.refs import Move
+from ringfence.sandbox.worktree.refs import Move, in_the_way, shadowed
 
 _LINK, _SUBMODULE = 0o120000, 0o160000
 
@@ -173,3 +173,25 @@ def refused_as(move: Move, kind: str | None) -> RefItem | None:
     if kind is None:
         return None
     return item_of(move, Tier.DENY, "gate/history", f"it points to a {kind}, which no branch or tag of a box may")
+
+
+def no_place(move: Move, names: Collection[str], gone: Collection[str]) -> RefItem | None:
+    """A new name waits while another one stands where git would keep it, as when a branch was renamed to one below it."""
+    if move.old is not None or move.new is None:
+        return None
+    there = [name for name in in_the_way(move.name, names) if name not in gone]
+    if not there:
+        return None
+    why = f"git cannot have it beside {there[0]!r}; name that one to let it go"
+    return item_of(move, Tier.ASK, "gate/ref-no-place", why)
+
+
+def shadowing(store: Quarantine, move: Move, name: str, taken: frozenset[str]) -> RefItem | None:
+    """A new name that a person, and a script, would take for another branch, the remote's, or a commit, waits."""
+    if move.old is not None or move.new is None:
+        return None
+    meant = shadowed(name, taken) or store.abbreviated(name.split("/", 2)[2])
+    if not meant:
+        return None
+    why = f"its short name would be taken for {meant!r}, or the other way round; name it to allow that"
+    return item_of(move, Tier.ASK, "gate/ref-shadows", why)
