@@ -241,6 +241,25 @@ def test_what_is_staged_on_a_branch_without_commits_outlives_a_look_at_the_tree(
     assert bench.box("git ls-files src") == "src/deep/c.py\n"
 
 
+@pytest.mark.parametrize("moves", ["git reset -q --soft HEAD~2", "git symbolic-ref HEAD refs/heads/old"])
+def test_what_a_soft_reset_leaves_staged_is_committed_in_the_next_call(repo, moves):
+    bench = repo()
+    bench.git("branch", "old")
+    save(bench, "a.txt", "2\n", "two")
+    save(bench, "n", "3\n", "three")
+    tick()
+    bench.box(moves)
+    bench.gate()
+    assert bench.box("git status --porcelain") == "M  a.txt\nA  n\n"
+    bench.box("git commit -qm squashed")
+    _, history = bench.gate()
+    assert history.clean
+    assert bench.git("log", "--format=%s", "--name-status") == "squashed\n\nM\ta.txt\nA\tn\n" + bench.git(
+        "log", "--format=%s", "--name-status", "HEAD~1"
+    )
+    assert bench.git("status", "--porcelain") == ""
+
+
 def test_a_merge_that_the_mission_finished_is_over_although_somebody_looked_meanwhile(repo):
     bench = repo()
     stopped(bench, "git merge side")

@@ -138,11 +138,18 @@ class Taking:
         if expected is not None and expected != before:
             self.record.index_owed = (before or "", expected)
             state.store(self.folder, self.record)
+            self._keep_index(store, before, expected)
         for move in sorted(good, key=lambda move: move.name not in gone):  # what makes room for another name goes first
             self._move(move, real, store)
         if head:
             self._move_head(real, wanted)
         return self._follow_index(store)
+
+    def _keep_index(self, store: Quarantine, before: str | None, after: str) -> None:
+        """``git reset --soft`` and the like move HEAD back under an index that git leaves: the mission goes on with that one."""
+        written = layers.holds(self.side.upper, self.side.physical(".git/index"))
+        if before is not None and self._index_ours and not written and not store.descends(after, before):
+            self._write("index", read_small(self.repository.index, MAX_INDEX))
 
     def _hold_given_up(
         self, store: Quarantine, real: Refs, wanted: Refs, todo: tuple[Move, ...], over: tuple[str, ...]
