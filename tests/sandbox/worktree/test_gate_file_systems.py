@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 
+from ringfence.sandbox.worktree.removal import remove_tree
 from ringfence.sandbox.worktree.tree import Worktree
 
 pytestmark = pytest.mark.needs_userns
@@ -111,7 +112,7 @@ def elsewhere(make_bench):
     bench.tree = Worktree.open(root, bench.tree._state)
     bench.root = root
     yield bench
-    shutil.rmtree(folder)
+    remove_tree(folder)
 
 
 def test_commit_and_undo_across_file_systems(elsewhere):
