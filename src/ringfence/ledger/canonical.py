@@ -24,15 +24,11 @@ nesting. Where all text is ASCII, a value whose packed form has no foreign code 
 third of the time of a walk; a length or a number may look like one, and then the walk decides."""
 
 
-def encode(value: Json) -> bytes:
-    """The canonical bytes of ``value``, which stands inside a record.
+def encode(value: Json, most: int = MAX_DEPTH - 1) -> bytes:
+    """The canonical bytes of ``value``, which stands inside a record unless ``most`` levels are given.
 
     Raises LedgerError ``entry-not-canonical`` naming what is not admitted.
     """
-    return _encoded(value, MAX_DEPTH - 1)
-
-
-def _encoded(value: Json, most: int) -> bytes:
     try:
         encoded = _encode(value)
         marks = _pack(value).translate(None, _HARMLESS)
@@ -71,7 +67,7 @@ def decode(stored: bytes) -> Json:
         value: Json = _decode(stored)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _refused("bytes that are not JSON") from error
-    if _encoded(value, MAX_DEPTH) != stored:
+    if encode(value, MAX_DEPTH) != stored:
         raise _refused("JSON that is written in another way than the canonical one")
     return value
 
