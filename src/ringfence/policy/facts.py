@@ -5,6 +5,7 @@ not in this process: nothing below /proc is followed, and a loop or an unreadabl
 """
 
 import fnmatch
+import functools
 import os
 import pwd
 import re
@@ -29,7 +30,8 @@ def gather(questions: Questions, call: ToolCall, *, root: str, home: str | None 
     ``root`` is the repository's root; ``home`` the user's home (from the passwd entry where it is not given).
     Never raises for a path: what cannot be resolved comes back as UNREADABLE.
     """
-    real_root = os.path.realpath(root)
+    folders: set[str] = set()
+    real_root = _real(root, folders)
     own_home = home_of_user() if home is None else home
     globs = tuple(_glob(pattern) for pattern in questions.globs[:MAX_GLOBS])
     asked = dict.fromkeys((call.cwd, *questions.paths[:MAX_PATHS]))
@@ -41,8 +43,8 @@ def gather(questions: Questions, call: ToolCall, *, root: str, home: str | None 
         cwd=call.cwd,
         home=own_home,
         root=real_root,
-        paths=tuple(path_fact(path, root=real_root, working=path in working) for path in asked),
-        programs=tuple(_program(name, questions.directories) for name in questions.programs[:MAX_PATHS]),
+        paths=tuple(path_fact(path, root=real_root, working=path in working, folders=folders) for path in asked),
+        programs=tuple(_program(name, questions.directories, folders) for name in questions.programs[:MAX_PATHS]),
         globs=globs,
     )
 
@@ -50,18 +52,23 @@ def gather(questions: Questions, call: ToolCall, *, root: str, home: str | None 
 def home_of_user() -> str:
     """The home directory of the user this runs as, from the passwd entry and never from the environment."""
     try:
-        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+        return os.path.realpath(_home_of(os.getuid()))
     except (KeyError, OSError):
         return "/nonexistent"
 
 
-def path_fact(asked: str, *, root: str, working: bool = False) -> PathFact:
-    """Where one absolute path leads."""
+@functools.cache
+def _home_of(uid: int) -> str:
+    return pwd.getpwuid(uid).pw_dir  # a file to be read, or a directory service to be asked
+
+
+def path_fact(asked: str, *, root: str, working: bool = False, folders: set[str] | None = None) -> PathFact:
+    """Where one absolute path leads. ``folders`` are those that this call's other paths were found to go through."""
     try:
-        real = _resolve(asked)
-        found = os.lstat(real) if real != "/" else os.stat("/")
+        real, seen = _resolve(asked, set() if folders is None else folders)
+        found = seen or os.lstat(real)
     except FileNotFoundError:
-        return PathFact(asked=asked, real=real, kind=PathKind.ABSENT, via_symlink=_is_link(asked))
+        return PathFact(asked=asked, real=real, kind=PathKind.ABSENT, via_symlink=real != asked and _is_link(asked))
     except (OSError, ValueError):
         return PathFact(asked=asked, real=asked.replace("\0", ""), kind=PathKind.UNREADABLE)
     kind = PathKind.OTHER
@@ -74,7 +81,7 @@ def path_fact(asked: str, *, root: str, working: bool = False) -> PathFact:
         real=real,
         kind=kind,
         links=found.st_nlink if kind is PathKind.FILE else 0,
-        via_symlink=_is_link(asked),
+        via_symlink=stat.S_ISLNK(found.st_mode) if real == asked else _is_link(asked),
         git_directory=working and kind is PathKind.DIRECTORY and is_nested_repository(real, root),
     )
 
@@ -86,44 +93,57 @@ def _is_link(path: str) -> bool:
         return False
 
 
-def _resolve(path: str) -> str:
-    """The path with every existing component resolved; the missing rest is appended. Raises OSError or ValueError."""
+def _resolve(path: str, folders: set[str]) -> tuple[str, os.stat_result | None]:
+    """The path with every existing component resolved and the missing rest appended, and what was last seen there, if it was.
+
+    What is in ``folders`` is known to be one and not looked at again; others are added. Raises OSError or ValueError.
+    """
     if len(path) > 65_536:
         raise ValueError("path too long")
     todo = path.split("/")[::-1]
-    done: list[str] = []
+    real = ""
     links = 0
     missing = False
+    seen: os.stat_result | None = None
     while todo:
         part = todo.pop()
         if part in {"", "."}:
             continue
+        seen = None
         if part == "..":
             # A missing folder that is left again may exist when the command runs: what follows is looked at as if it did.
             missing = False
-            if done:
-                done.pop()
+            real = real.rpartition("/")[0]
             continue
-        here = "/" + "/".join([*done, part])
-        done.append(part)
-        if missing or done[0] == "proc":
-            continue  # below /proc a link means the process that follows it, which is not this one
+        above, real = real, f"{real}/{part}"
+        # Below /proc a link means the process that follows it, which is not this one.
+        if missing or real in folders or real == "/proc" or real.startswith("/proc/"):
+            continue
         try:
-            mode = os.lstat(here).st_mode
-        except FileNotFoundError:
+            found = os.lstat(real)
+            target = os.readlink(real) if stat.S_ISLNK(found.st_mode) else None
+        except (FileNotFoundError, NotADirectoryError):
             missing = True
             continue
-        except NotADirectoryError:
-            missing = True
+        if target is None:
+            seen = found
+            if stat.S_ISDIR(found.st_mode):
+                folders.add(real)
             continue
-        if stat.S_ISLNK(mode):
-            links += 1
-            if links > MAX_LINKS:
-                raise OSError("too many links")
-            target = os.readlink(here)
-            done = [] if target.startswith("/") else done[:-1]
-            todo += target.split("/")[::-1]
-    return "/" + "/".join(done)
+        links += 1
+        if links > MAX_LINKS:
+            raise OSError("too many links")
+        real = "" if target.startswith("/") else above
+        todo += target.split("/")[::-1]
+    return real or "/", seen
+
+
+def _real(path: str, folders: set[str]) -> str:
+    """Where a path leads that can be followed all the way, and otherwise as far as Python says."""
+    try:
+        return _resolve(path, folders)[0]
+    except (OSError, ValueError):
+        return os.path.realpath(path)
 
 
 def is_nested_repository(path: str, root: str) -> bool:
@@ -157,11 +177,11 @@ def _is_submodule(pointer: str, root: str) -> bool:
     return target.startswith(os.path.join(root, ".git", "modules") + "/")
 
 
-def _program(name: str, directories: tuple[str, ...]) -> ProgramFact:
+def _program(name: str, directories: tuple[str, ...], folders: set[str]) -> ProgramFact:
     for directory in directories:
         candidate = os.path.join(directory, name)
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return ProgramFact(name=name, real=os.path.realpath(candidate))
+            return ProgramFact(name=name, real=_real(candidate, folders))
     return ProgramFact(name=name, real=None)
 
 
