@@ -6,6 +6,7 @@ store, for its length or because it is a content, as ``{"kept": name}``.
 
 import dataclasses
 import enum
+import functools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -24,11 +25,12 @@ from ringfence.model.call import (
     ToolCall,
     ToolUse,
 )
-from ringfence.model.decision import Decision, Reason
+from ringfence.model.decision import Decision, Place
 from ringfence.model.entry import Json
 from ringfence.model.facts import GlobFact, PathFact, PathFacts, PathKind, ProgramFact
 from ringfence.model.ids import CallId
 from ringfence.model.person import Person
+from ringfence.model.tier import Tier
 
 Body: TypeAlias = dict[str, Json]
 Loader: TypeAlias = Callable[[str], str | None]
@@ -64,7 +66,7 @@ def intent_body(
 
 def decision_fields(decision: Decision) -> Body:
     """Tier, policy digest, and the reasons in order."""
-    reasons: list[Json] = [_reason(reason) for reason in decision.reasons]
+    reasons: list[Json] = [_fields(reason) for reason in decision.reasons]
     return {"tier": decision.tier.word, "policy": decision.policy_digest, "reasons": reasons}
 
 
@@ -119,11 +121,15 @@ def _escaped(value: str) -> bool:
 def _plain(value: object) -> Json:
     if isinstance(value, str):
         return text(value)
-    if isinstance(value, enum.Enum):
-        return cast("Json", value.value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Place):
+        return text(str(value))
+    if isinstance(value, Tier):
+        return value.word
+    if isinstance(value, enum.Enum):
+        return cast("Json", value.value)
+    if dataclasses.is_dataclass(value):
         return _fields(value)
     return cast("Json", value)
 
@@ -131,18 +137,17 @@ def _plain(value: object) -> Json:
 def _fields(value: object) -> Body:
     """A noun's fields; those that say nothing (None, empty) are left out where their default is the same."""
     body: Body = {}
-    for field in dataclasses.fields(value):  # type: ignore[arg-type]  # every noun of the model is a dataclass
-        found = getattr(value, field.name)
-        if found != field.default:
-            body[field.name] = _plain(found)
+    for name, default in _members(value.__class__):  # type: ignore[arg-type]  # a class can be hashed
+        found = getattr(value, name)
+        if found != default:
+            body[name] = _plain(found)
     return body
 
 
-def _reason(reason: Reason) -> Body:
-    body = _fields(reason)
-    body["tier"] = reason.tier.word
-    body["place"] = text(str(reason.place))
-    return body
+@functools.cache
+def _members(noun: type) -> tuple[tuple[str, object], ...]:
+    """The fields of a noun of the model, which are all dataclasses, with their defaults; read once."""
+    return tuple((field.name, field.default) for field in dataclasses.fields(noun))
 
 
 def call_from_record(record: Mapping[str, Json], load: Loader | None = None) -> ToolCall:
