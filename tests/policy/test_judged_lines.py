@@ -465,7 +465,7 @@ def test_every_line_gets_its_answer(policies: dict[str, Policy], furnished: Path
 
 def test_nothing_on_a_line_changes_when_facts_are_kept(policies: dict[str, Policy], furnished: Path) -> None:
     """Stored facts give the same answer again, and a fact that is missing is a deny."""
-    import dataclasses
+    from msgspec.structs import replace
 
     from ringfence.policy.facts import gather
 
@@ -475,7 +475,7 @@ def test_nothing_on_a_line_changes_when_facts_are_kept(policies: dict[str, Polic
         facts = gather(policy.questions(call), call, root=policy.root, home="/nonexistent")
         again = Policy.from_effective(policy.effective())
         assert again.decide_with(call, facts).reasons == policy.decide_with(call, facts).reasons
-        without = dataclasses.replace(facts, paths=())
+        without = replace(facts, paths=())
         assert policy.decide_with(call, without).tier.word != "allow"
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
+import msgspec
+
 from ringfence.model.box import Execution, Observation
 from ringfence.model.call import (
     KINDS,
@@ -129,7 +131,7 @@ def _plain(value: object) -> Json:
         return value.word
     if isinstance(value, enum.Enum):
         return cast("Json", value.value)
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value):
         return _fields(value)
     return cast("Json", value)
 
@@ -146,8 +148,10 @@ def _fields(value: object) -> Body:
 
 @functools.cache
 def _members(noun: type) -> tuple[tuple[str, object], ...]:
-    """The fields of a noun of the model, which are all dataclasses, with their defaults; read once."""
-    return tuple((field.name, field.default) for field in dataclasses.fields(noun))
+    """The fields of a noun of the model with their defaults; read once."""
+    if issubclass(noun, msgspec.Struct):
+        return tuple((field.name, field.default) for field in msgspec.structs.fields(noun))
+    return tuple((field.name, field.default) for field in dataclasses.fields(noun))  # type: ignore[arg-type]  # it is one
 
 
 def call_from_record(record: Mapping[str, Json], load: Loader | None = None) -> ToolCall:

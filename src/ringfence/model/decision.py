@@ -1,13 +1,12 @@
 """The answer to one call, with its reasons."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ringfence.model.ids import CallId, RuleId, Sha256
 from ringfence.model.tier import Scope, Tier
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True, gc=False):
     """Where a rule is written. ``file`` is a path or ``builtin``; lines and columns count from 1, 0 means the whole file."""
 
     file: str
@@ -20,8 +19,7 @@ class Place:
         return ":".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Struct, frozen=True, kw_only=True, gc=False):
     """One rule's opinion. ``matched`` is the part of the call it spoke about; ``because`` is for a person."""
 
     rule: RuleId
@@ -40,8 +38,7 @@ class Reason:
     """For ASK: the mission's owner may not be the one who agrees."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
     """The answer to one ToolCall, and who said so. ``reasons`` is never empty: a default deny has one too."""
 
     call_id: CallId

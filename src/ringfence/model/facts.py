@@ -5,7 +5,8 @@ evaluator asks about and that is not here is a reason to deny, never a reason to
 """
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class PathKind(enum.Enum):
@@ -20,8 +21,7 @@ class PathKind(enum.Enum):
     """Resolution failed (permission, loop, too long, NUL byte): treated as outside every root."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathFact:
+class PathFact(Struct, frozen=True, kw_only=True, gc=False):
     """One path as asked (absolute, not normalised) and where it leads.
 
     ``real`` is the path with every existing component resolved (symlinks and ``..`` as the kernel takes them) and the
@@ -38,16 +38,14 @@ class PathFact:
     """The path is a directory that git would take for a repository of its own (bare, or holding ``.git``)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramFact:
+class ProgramFact(Struct, frozen=True, kw_only=True, gc=False):
     """What a bare program name means on the PATH of the box, or ``None`` where it is not found."""
 
     name: str
     real: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobFact:
+class GlobFact(Struct, frozen=True, kw_only=True, gc=False):
     """The existing names that an unquoted pattern on the line stands for; ``complete`` is false past the cap."""
 
     asked: str
@@ -57,8 +55,7 @@ class GlobFact:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathFacts:
+class PathFacts(Struct, frozen=True, kw_only=True, gc=False):
     """Everything of the file system that one decision used."""
 
     cwd: str

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ringfence.model.call import Context
 from ringfence.model.decision import Place, Reason
 from ringfence.model.facts import PathKind
@@ -425,16 +427,12 @@ def _has(wanted: Sequence[str], arguments: Texts, patterns: Sequence[str], *, wi
 
 
 def _if_moved_not(reason: Reason) -> Reason:
-    import dataclasses
-
     hint = " (where it runs if an earlier `cd` fails: `cd DIR && …` rules that out)"
-    return dataclasses.replace(reason, because=reason.because + hint)
+    return replace(reason, because=reason.because + hint)
 
 
 def _moved(reason: Reason, where: Place) -> Reason:
-    import dataclasses
-
-    return dataclasses.replace(reason, place=where, rule=RuleId("network.allow"))
+    return replace(reason, place=where, rule=RuleId("network.allow"))
 
 
 def _span(command: SimpleCommand) -> tuple[int, int]:
