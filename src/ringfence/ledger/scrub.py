@@ -5,7 +5,9 @@ guess one from it. Every record is searched once in its encoded form; only where
 looked at one by one.
 """
 
+import bisect
 import hmac
+import itertools
 import json
 import os
 import re
@@ -14,9 +16,11 @@ from typing import Any
 
 from ringfence.ledger import canonical
 from ringfence.ledger.files import read_small
+from ringfence.ledger.reach import end_of, quotes_of
 from ringfence.ledger.secret_forms import BYTES, COMMANDS, CORES, FORMS, OPTION, TWO_WORDS
 from ringfence.ledger.segment import replace
 from ringfence.ledger.spellings import MIN_VALUE, spellings
+from ringfence.ledger.token_forms import TOKENS
 from ringfence.ledger.unsaid import withhold
 from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
@@ -70,6 +74,8 @@ class SecretScrubber:
             self._anchored = any(_ANCHOR.search(rule) is not None for rule in rules[len(FORMS) :])
             # Groups of the policy's patterns are its own way of writing: what the whole pattern finds is the secret.
             self._rules = [(re2.compile(rule, options), number < len(FORMS)) for number, rule in enumerate(rules)]
+            # These look for the first word of a value only.
+            self._words = frozenset(rule for _, rule in FORMS[len(TOKENS) :])
             self._commands = [re2.compile(rule, options) for _, rule in COMMANDS]
             options.never_capture = True  # whether is asked, not where: room for all groups would take as long again
             self._any = re2.compile("|".join(f"(?:{rule})" for rule in (*cores, *patterns, TWO_WORDS, BYTES)), options)
@@ -117,19 +123,31 @@ class SecretScrubber:
         digest = hmac.digest(self._key, secret.encode("utf-8", "surrogatepass"), "sha256")
         return f"hmac:{self._epoch}:{digest.hex()[:32]}"
 
-    def _told_by_line(self, values: list[Json]) -> set[str]:
-        """What a command's words, put into one line, show to be a secret."""
-        line = " ".join(value for value in values if isinstance(value, str))
-        return {match[1] for rule in self._commands for match in rule.finditer(line) if not _MARK.fullmatch(match[1])}
+    def _told_by_line(self, values: list[Json]) -> list[str]:
+        """What a command's words, put into one line, show to be a secret, the longest first: to the end of a word that it is."""
+        words = [value for value in values if isinstance(value, str)]
+        line, ends = " ".join(words), list(itertools.accumulate(len(word) + 1 for word in words))
+        found: set[str] = set()
+        for match in (match for rule in self._commands for match in rule.finditer(line)):
+            place = bisect.bisect_right(ends, match.start(1))
+            begin = ends[place] - len(words[place]) - 1
+            whole = match.start() < begin and not re.search(r"\s", line[begin : match.start(1)])
+            found.add(line[match.start(1) : ends[place] - 1] if whole else match[1])
+        return sorted(
+            (secret for secret in found if not _MARK.fullmatch(secret)), key=lambda secret: (-len(secret), secret)
+        )
 
     def _replace(self, rule: Any, text: str, *, grouped: bool) -> str:
         parts: list[str] = []
-        end = 0
+        end, quotes = 0, None
         for match in rule.finditer(_one_line(text)):
             group = next((n for n in range(1, match.re.groups + 1) if match.start(n) >= 0), 0) if grouped else 0
             start, stop = match.start(group), match.end(group)
             if start < end or start == stop or _MARK.fullmatch(text, start, stop):
                 continue
+            if rule.pattern in self._words:
+                quotes = quotes_of(text) if quotes is None else quotes
+                stop = end_of(text, quotes, began=match.start(), start=start, stop=stop)
             parts += [text[end:start], self.mark(text[start:stop])]
             end = stop
         return "".join([*parts, text[end:]])
@@ -159,9 +177,10 @@ class SecretScrubber:
 
     def _list(self, values: list[Json]) -> list[Json]:
         """Texts one by one, and what only several words in a row say, as ``--password`` and the next word."""
-        cleaned = [self._walk(value) for value in values]
+        cleaned = values
         for secret in self._told_by_line(values):
             cleaned = [word.replace(secret, self.mark(secret)) if isinstance(word, str) else word for word in cleaned]
+        cleaned = [self._walk(value) for value in cleaned]
         for position in _inside_key(values):
             cleaned[position] = self.mark(str(values[position]))
         for position in range(len(values) - 1):
