@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -48,6 +49,19 @@ def bundle(
         raise LedgerError(
             "bad-export", "the folder of a bundle must be new", where=out, remedy="name one that is not there"
         )
+    turns = itertools.count()
+
+    def turn() -> dict[str, Json]:
+        if next(turns):
+            shutil.rmtree(out, ignore_errors=True)  # a purge came between
+        return _bundle(directory, out, anchored or {}, stamps or {})
+
+    return scan.undisturbed(directory, turn)
+
+
+def _bundle(
+    directory: str, out: str, anchored: Mapping[str, note.Checkpoint], stamps: Mapping[str, bytes]
+) -> dict[str, Json]:
     try:
         checkpoint = _checkpoint(directory)  # before the segments, so that they hold at least what it signs for
     except FileNotFoundError as error:
@@ -58,7 +72,7 @@ def bundle(
             remedy="run something first: `ringfence run -- true`",
         ) from error
     try:
-        return _fill(directory, out, checkpoint, anchored or {}, stamps or {})
+        return _fill(directory, out, checkpoint, anchored, stamps)
     except BaseException as error:
         shutil.rmtree(out, ignore_errors=True)  # half an export would look like a log that was cut
         if isinstance(error, OSError):
@@ -190,6 +204,10 @@ def statement(directory: str, mission: str) -> dict[str, Json]:
     """
     if not mission:
         raise LedgerError("bad-export", "an in-toto statement is about one mission", remedy="give --mission")
+    return scan.undisturbed(directory, lambda: _statement(directory, mission))
+
+
+def _statement(directory: str, mission: str) -> dict[str, Json]:
     head = _checkpoint(directory)
     parsed = note.parse(head)
     if parsed is None:

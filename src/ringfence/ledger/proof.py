@@ -12,6 +12,10 @@ _WITHIN = "`ringfence ledger verify` says which records there are"
 
 def leaves_of(directory: str) -> tree.Leaves:
     """Leaf hashes of all records that are here, over the tree of what was purged."""
+    return scan.undisturbed(directory, lambda: _leaves(directory))
+
+
+def _leaves(directory: str) -> tree.Leaves:
     files = scan.segments(directory)
     if not files:
         raise LedgerError(

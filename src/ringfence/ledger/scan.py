@@ -4,9 +4,9 @@ import errno
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from ringfence.model.entry import Json
 from ringfence.model.errors import LedgerError
 
 _NAME = re.compile(r"([0-9]{20})\.seg(\.gz)?")
+_TURNS = 5
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,21 @@ def segments(directory: str) -> list[SegmentFile]:
         if match and int(match[1]) not in found:
             found[int(match[1])] = SegmentFile(path=f"{folder}/{name}", first=int(match[1]))
     return [found[first] for first in sorted(found)]
+
+
+def undisturbed(directory: str, read: Callable[[], _Found]) -> _Found:
+    """What ``read`` finds where no purge removed the beginning of the log meanwhile: then it reads again."""
+    for _ in range(_TURNS):
+        begins = [file.first for file in segments(directory)[:1]]
+        try:
+            found = read()
+        except (OSError, LedgerError):
+            if begins == [file.first for file in segments(directory)[:1]]:
+                raise
+        else:
+            if begins == [file.first for file in segments(directory)[:1]]:
+                return found
+    return read()
 
 
 def header(segment: SegmentFile) -> Header:

@@ -45,6 +45,20 @@ def verify(
     ``anchor-unreadable`` where an anchor cannot be asked.
     """
     known: Heads = {anchor.name: anchor.heads() for anchor in anchors}
+    return scan.undisturbed(
+        directory, lambda: _verified(directory, known, now=now, max_age=max_age, depth=depth, redecide=redecide)
+    )
+
+
+def _verified(
+    directory: str,
+    known: Heads,
+    *,
+    now: Micros,
+    max_age: Micros,
+    depth: str,
+    redecide: Callable[[Mapping[str, Json]], Tier | None] | None,
+) -> Verification:
     walked: Walked | None = None
     checkpoint = 0
     try:
