@@ -173,7 +173,7 @@ def test_an_anchor_of_another_ledger_is_not_taken_and_told_nothing(make_ledger, 
         assert refused.value.code == "bad-anchor"
         anchor = anchors.parse_anchor(place, ledger.directory)
         with pytest.raises(LedgerError, match="another log"):
-            anchor.push(ledger.head.log, ledger.checkpoint())
+            anchor.push(ledger.head.log, ledger.checkpoint(), lambda _: None)
     with make_ledger("second") as ledger:
         assert anchors.names(ledger.directory) == []
     assert judge(first) is Verdict.OK

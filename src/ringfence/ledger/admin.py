@@ -3,10 +3,11 @@
 Every verb that changes something is an entry first. Nothing here decides who may ask: the supervisor did.
 """
 
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from ringfence.ledger import anchors, holds, keeping, scan
+from ringfence.ledger import anchors, holds, keeping, proof, scan
 from ringfence.ledger.classes import Organisation
 from ringfence.ledger.log import Ledger
 from ringfence.ledger.personal import subject_id
@@ -119,7 +120,7 @@ def anchor(ledger: Ledger, arguments: Arguments, by: Person) -> Answer:
 
 def _push(ledger: Ledger, found: anchors.PushAnchor) -> Answer:
     head = ledger.checkpoint()
-    receipt = found.push(ledger.head.log, head)
+    receipt = found.push(ledger.head.log, head, functools.partial(proof.root_at, ledger.directory))
     anchors.note_receipt(ledger.directory, found.name, head)
     body: Answer = {"anchor": found.name, "size": head.size, "root": head.root.hex(), "receipt": receipt}
     record_step(ledger, EntryKind.ANCHORED, body)

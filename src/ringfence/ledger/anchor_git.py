@@ -3,13 +3,14 @@
 git runs with neutral configuration and a repository of its own; what it fetches is read as blobs, never checked out.
 """
 
+import io
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ringfence.ledger import note
-from ringfence.ledger.anchors import is_log, refuse_rewind, unreadable
+from ringfence.ledger.anchors import RootAt, is_log, refuse_rewind, unreadable
 from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace
 from ringfence.model.errors import LedgerError
@@ -61,11 +62,28 @@ class GitAnchor:
         tip = self._fetch()
         return {} if tip is None else self._read(tip)
 
-    def push(self, log: str, head: note.Checkpoint) -> str:
+    def past(self, log: str) -> Sequence[note.Checkpoint]:
+        """Every head of the log in the history of the ref. Raises as ``heads`` does."""
+        tip = self._fetch()
+        if tip is None:
+            return ()
+        asked = "".join(f"{commit}:logs/{log}\n" for commit in self._git("rev-list", tip).splitlines())
+        told = io.BytesIO(self._run("cat-file", "--batch", stdin=asked.encode()).stdout)
+        found = {}
+        while row := told.readline():
+            if row.endswith(b" missing\n"):  # a commit before the log was first told
+                continue
+            head = note.parse(told.read(int(row.split()[2])))
+            told.readline()
+            if head is not None and head.origin == note.origin(log):
+                found[head.size, head.root] = head
+        return tuple(found.values())
+
+    def push(self, log: str, head: note.Checkpoint, root_at: RootAt) -> str:
         """Add a commit that remembers the head; returns its id. A ref that moved meanwhile is refused, not overwritten."""
         tip = self._fetch()
         known = {} if tip is None else self._read(tip)
-        refuse_rewind(self.name, known, log, head)
+        refuse_rewind(self.name, known, log, head, root_at)
         if tip is not None and known.get(log) == head:
             return tip
         rows = {**{name: found.text() for name, found in known.items()}, log: head.text()}

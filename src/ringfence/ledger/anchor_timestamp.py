@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringfence.ledger import note
-from ringfence.ledger.anchors import refuse_rewind, unreadable
+from ringfence.ledger.anchors import RootAt, refuse_rewind, unreadable
 from ringfence.ledger.files import read_small
 from ringfence.ledger.segment import replace
 from ringfence.model.errors import LedgerError
@@ -73,10 +73,10 @@ class TimestampAnchor:
             os.unlink(last[1])
             os.unlink(last[1].replace(".checkpoint", ".tsr"))
 
-    def push(self, log: str, head: note.Checkpoint) -> str:
+    def push(self, log: str, head: note.Checkpoint, root_at: RootAt) -> str:
         """Have the head stamped and keep the token; returns the token's time and serial number."""
         client = _client()
-        refuse_rewind(self.name, self.heads(), log, head)
+        refuse_rewind(self.name, self.heads(), log, head, root_at)
         text = head.text()
         request = client.TimestampRequestBuilder().data(text).build()
         answer = self._ask(request.as_bytes())

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,8 @@ from ringfence.model.entry import EntryKind
 from ringfence.model.errors import LedgerError
 from ringfence.model.ids import Micros
 
+RootAt = Callable[[int], bytes | None]
+"""The root over so many records of the log, or None where they were purged."""
 _LOG = re.compile(r"[0-9a-f]{32}")
 _ANCHORED, _CONFIGURE = b'"kind":"%s"' % EntryKind.ANCHORED.value.encode(), b'"action":"configure"'
 
@@ -59,9 +61,9 @@ class CopyAnchor:
             raise unreadable(self.name, os.strerror(error.errno or 0)) from error
         return found
 
-    def push(self, log: str, head: note.Checkpoint) -> str:
+    def push(self, log: str, head: note.Checkpoint, root_at: RootAt) -> str:
         """Remember the head; refuses to go back. Returns a receipt."""
-        refuse_rewind(self.name, self.heads(), log, head)
+        refuse_rewind(self.name, self.heads(), log, head, root_at)
         try:
             replace(f"{self.folder}/{log}.checkpoint", head.text(), 0o644)
         except OSError as error:
@@ -106,15 +108,23 @@ def refuse_shared(name: str, heads: Mapping[str, note.Checkpoint], log: str) -> 
         )
 
 
-def refuse_rewind(name: str, heads: Mapping[str, note.Checkpoint], log: str, head: note.Checkpoint) -> None:
-    """An anchor that already remembers more, or another tree of the same size, is evidence, not a target."""
+def refuse_rewind(
+    name: str, heads: Mapping[str, note.Checkpoint], log: str, head: note.Checkpoint, root_at: RootAt
+) -> None:
+    """An anchor that remembers more, or another beginning, is evidence, not a target: a fork would make it forget."""
     refuse_shared(name, heads, log)
     known = heads.get(log)
-    if known is None or known.size < head.size or (known.size, known.root) == (head.size, head.root):
+    if known is None:
         return
+    what = f"TRUNCATED: the anchor remembers {known.size} records, the log has {head.size}"
+    if known.size <= head.size:
+        own = head.root if known.size == head.size else root_at(known.size)
+        if own is None or own == known.root:  # None: what it remembers was purged, and says nothing of what is here
+            return
+        what = f"FORKED: the anchor remembers other records than the first {known.size} of this log"
     raise LedgerError(
         "ledger-altered",
-        f"{'FORKED' if known.size == head.size else 'TRUNCATED'}: the anchor remembers {known.size} records, the log has {head.size}",
+        what,
         where=name,
         remedy="keep both as evidence and run `ringfence ledger verify`",
     )
@@ -157,8 +167,8 @@ def parse_anchor(text: str, directory: str, *, scratch: str = "") -> "PushAnchor
 class PushAnchor(Anchor, Protocol):
     """An anchor that can also be told a head."""
 
-    def push(self, log: str, head: note.Checkpoint) -> str:
-        """Remember the head. Returns a receipt for the ledger; raises LedgerError."""
+    def push(self, log: str, head: note.Checkpoint, root_at: RootAt) -> str:
+        """Remember the head, where ``root_at`` agrees with what is remembered. Returns a receipt; raises LedgerError."""
         ...
 
 

@@ -29,6 +29,20 @@ def _leaves(directory: str) -> tree.Leaves:
     return tree.Leaves(first=head.first, before=tuple(bytes.fromhex(node) for node in head.nodes), hashes=hashes)
 
 
+def root_at(directory: str, size: int) -> bytes | None:
+    """The root over the first ``size`` records, from the segment that ends them, or None where they were purged."""
+    files = [file for file in scan.segments(directory) if file.first <= size]
+    if not files:
+        return None
+    head = scan.header(files[-1])
+    found = tree.Range(head.first, [bytes.fromhex(node) for node in head.nodes])
+    for seq, line in scan.lines(directory, head.first):
+        if seq >= size:
+            break
+        found.add(tree.leaf_hash(line))
+    return found.root()
+
+
 def inclusion(leaves: tree.Leaves, index: int, size: int) -> dict[str, Json]:
     """Proof that record ``index`` is among the first ``size``. Raises LedgerError ``no-proof``."""
     try:

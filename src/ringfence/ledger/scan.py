@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -174,9 +175,13 @@ def _records(stream: BinaryIO, start: int, path: str) -> Iterator[Stored]:
             seq += 1
 
 
-def lines(directory: str) -> Iterator[tuple[int, bytes]]:
-    """Number and stored bytes of every committed record, not decoded."""
-    for file in segments(directory):
+def lines(directory: str, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Number and stored bytes of every committed record of the segments from the one that holds ``start`` on, not decoded."""
+    files = segments(directory)
+    ended = {file.first for file, following in itertools.pairwise(files) if following.first <= start}
+    for file in files:
+        if file.first in ended:
+            continue
         with file.open() as stream:
             head = stream.readline(8192)
             seq = file.first

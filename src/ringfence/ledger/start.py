@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ringfence.ledger import canonical, envelope, frame, keys, note, scan
 from ringfence.ledger.checkpoint import Epochs, read_checkpoint, store_checkpoint
@@ -38,6 +38,15 @@ class Anchor(Protocol):
 
     def heads(self) -> Mapping[str, note.Checkpoint]:
         """The newest checkpoint of every log it knows, by log id. Raises LedgerError where it cannot be read."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Anchor, Protocol):
+    """An anchor that also has the heads that it was told before."""
+
+    def past(self, log: str) -> Sequence[note.Checkpoint]:
+        """Every head of the log that it ever was told. Raises LedgerError where it cannot be read."""
         ...
 
 

@@ -26,6 +26,7 @@ MAX_AGE = Micros(24 * 3600 * 1_000_000)
 _LATER_KEYS = 1000
 _PART = re.compile(r"(?:segments/|anchors/)?[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 Heads = Mapping[str, Mapping[str, note.Checkpoint]]
+Past = Mapping[str, Sequence[note.Checkpoint]]
 
 
 def verify(
@@ -45,14 +46,21 @@ def verify(
     ``anchor-unreadable`` where an anchor cannot be asked.
     """
     known: Heads = {anchor.name: anchor.heads() for anchor in anchors}
+    past: Past = {
+        anchor.name: anchor.past(log)
+        for anchor in anchors
+        if isinstance(anchor, start.Remembering)
+        for log in known[anchor.name]
+    }
     return scan.undisturbed(
-        directory, lambda: _verified(directory, known, now=now, max_age=max_age, depth=depth, redecide=redecide)
+        directory, lambda: _verified(directory, known, past, now=now, max_age=max_age, depth=depth, redecide=redecide)
     )
 
 
 def _verified(
     directory: str,
     known: Heads,
+    past: Past,
     *,
     now: Micros,
     max_age: Micros,
@@ -65,7 +73,9 @@ def _verified(
         own = _own(directory)
         checkpoint = own.size if own is not None else 0
         _present(directory, own, known)
-        task = walk.Task(directory=directory, depth=depth, wanted=_sizes(own, known), live=start.locked(directory))
+        task = walk.Task(
+            directory=directory, depth=depth, wanted=_sizes(own, known, past), live=start.locked(directory)
+        )
         walked = walk.walk(task)
         try:
             epochs = _epochs(walked, signed=own.size if own is not None else walked.size)
@@ -73,6 +83,7 @@ def _verified(
             raise Fault(Verdict.ALTERED, "a record about keys", f"its body cannot be read: {error!r}") from error
         _judge_own(directory, walked, own, epochs, depth)
         _judge_anchors(walked, known, epochs, depth)
+        _judge_past(walked, past, epochs, depth)
         _check_manifest(directory)
         if walked.torn:
             raise Fault(Verdict.TORN, walked.torn, "a group of records is cut short; none of it was acknowledged")
@@ -148,8 +159,9 @@ def _present(directory: str, own: note.Checkpoint | None, known: Heads) -> None:
     )
 
 
-def _sizes(own: note.Checkpoint | None, known: Heads) -> set[int]:
+def _sizes(own: note.Checkpoint | None, known: Heads, past: Past) -> set[int]:
     heads = [head for logs in known.values() for head in logs.values()]
+    heads += [head for told in past.values() for head in told]
     return {head.size for head in (*heads, *([own] if own else []))}
 
 
@@ -246,6 +258,16 @@ def _judge_anchors(walked: Walked, known: Heads, epochs: Epochs, depth: str) -> 
                 raise Fault(Verdict.TRUNCATED, name, f"the log {log} that this anchor remembers is not here")
             _signature(walked, head, epochs, name)
             _covered(walked, head, name, depth, Verdict.FORKED)
+
+
+def _judge_past(walked: Walked, past: Past, epochs: Epochs, depth: str) -> None:
+    """What an anchor was told before must fit too: who has the key may have told it another head since."""
+    for name, told in past.items():
+        for head in told:
+            fits = head.size < walked.first or walked.roots.get(head.size) == head.root
+            if head.origin == note.origin(walked.log) and depth != walk.CHAIN and not fits:
+                _signature(walked, head, epochs, name)
+                _covered(walked, head, name, depth, Verdict.FORKED)
 
 
 def _signature(walked: Walked, head: note.Checkpoint, epochs: Epochs, place: str) -> None:
