@@ -152,7 +152,8 @@ def _follow(index: "Index", query: "Query", last: int, *, as_json: bool) -> None
 
     while True:
         time.sleep(0.3)
-        index.catch_up()
+        if index.catch_up() <= last:  # another ledger was begun in the place of this one
+            last = -1
         page = index.search(dataclasses.replace(query, after=last, before=-1, newest_first=False), limit=1000)
         if page.seqs:
             _print(index.read(page.seqs), as_json=as_json)
