@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.ledger import admin, export, export_ocsf, export_rows, note, retention, tree
+from ringfence.ledger import admin, export, export_ocsf, export_rows, note, proof, retention, tree
 from ringfence.ledger.index import Index
 from ringfence.ledger.standalone import verify as standalone
 from ringfence.ledger.verify import verify
@@ -430,3 +430,12 @@ def test_no_cell_begins_with_what_a_spreadsheet_computes(start):
     assert not [
         cell for cell in row if cell.lstrip()[:1] in set("=+@＝＋－＠") or (cell.lstrip()[:2] == "-1" and cell != "-1")
     ]
+
+
+def test_a_proof_that_cannot_be_made_says_how_many_records_there_are(make_ledger, make_entry):
+    with make_ledger() as ledger:
+        ledger.append([make_entry(n) for n in range(9)])
+        leaves = proof.leaves_of(ledger.directory)
+    for ask in (lambda: proof.inclusion(leaves, 3, 99), lambda: proof.consistency(leaves, 3, 99)):
+        with pytest.raises(LedgerError, match="there are 10 leaves"):
+            ask()

@@ -122,7 +122,7 @@ def _root(hashes: Sequence[bytes]) -> bytes:
 def inclusion(leaves: Leaves, index: int, size: int) -> tuple[bytes, ...]:
     """The proof that leaf ``index`` is in the tree of ``size`` leaves: siblings, lowest first."""
     if not 0 <= index < size <= leaves.size:
-        raise ValueError(f"no leaf {index} in a tree of {size}")
+        raise ValueError(f"there are {leaves.size} leaves")
     return _path(leaves, index, 0, size)
 
 
@@ -138,7 +138,7 @@ def _path(leaves: Leaves, index: int, low: int, high: int) -> tuple[bytes, ...]:
 def consistency(leaves: Leaves, old: int, new: int) -> tuple[bytes, ...]:
     """The proof that the tree of ``old`` leaves is a prefix of the tree of ``new`` leaves (RFC 6962, 2.1.2)."""
     if not 0 < old <= new <= leaves.size:
-        raise ValueError(f"no consistency proof from {old} to {new}")
+        raise ValueError(f"there are {leaves.size} leaves, and the first size is at least 1")
     return () if old == new else _subproof(leaves, old, 0, new, whole=True)
 
 
