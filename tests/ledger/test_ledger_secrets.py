@@ -281,3 +281,13 @@ def test_many_long_values_are_known_too():
     for value in values[9:]:
         for spelled in (value, quote(value, safe=""), value.encode().hex(), base64.b64encode(value.encode()).decode()):
             assert spelled[1000:1040] not in json.dumps(scrubber.scrub({"line": f"x {spelled} y"}))
+
+
+@pytest.mark.parametrize("text", [b"", b"short", b"zz" * 32, b"\xff\xff"])
+def test_a_damaged_scrubbing_key_is_refused_with_a_remedy(tmp_path, text):
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "scrub-1.key").write_bytes(text)
+    with pytest.raises(LedgerError) as refused:
+        load_key(str(tmp_path))
+    assert refused.value.code == "ledger-key"
+    assert "backup" in refused.value.remedy

@@ -121,7 +121,12 @@ class PersonalStore:
             key = AESGCM.generate_key(256)
             replace(path, key.hex().encode() + b"\n")
         except ValueError as error:
-            raise LedgerError("ledger-key", "a key of the side store is damaged", where=path) from error
+            raise LedgerError(
+                "ledger-key",
+                "a key of the side store is damaged",
+                where=path,
+                remedy="restore it from a backup; what it encrypts cannot be read without it",
+            ) from error
         return AESGCM(key)
 
     def _append(self, own: str, data: bytes) -> None:

@@ -27,6 +27,7 @@ from ringfence.model.errors import LedgerError
 
 PROBE = 16
 """Characters that a record is searched for, of each spelling of a known value: enough to suspect it, and few for many values."""
+_RESTORE = "look at its permissions and at the disk; where it is damaged, restore it from a backup"
 _CONTROL = ord("u")
 _SPELLED = dict(zip(b'"ntrbf', (b'"', b"\n", b"\t", b"\r", b"\b", b"\f"), strict=True))
 _MARK = re.compile(r"hmac:[0-9]+:[0-9a-f]{32}")
@@ -45,9 +46,9 @@ def load_key(directory: str) -> bytes:
         key = os.urandom(32)
         replace(path, key.hex().encode() + b"\n")
     except (OSError, ValueError) as error:
-        raise LedgerError("ledger-key", "the scrubbing key cannot be read", where=path) from error
+        raise LedgerError("ledger-key", "the scrubbing key cannot be read", where=path, remedy=_RESTORE) from error
     if len(key) != 32:
-        raise LedgerError("ledger-key", "the scrubbing key is damaged", where=path, remedy="restore it from a backup")
+        raise LedgerError("ledger-key", "the scrubbing key is damaged", where=path, remedy=_RESTORE)
     return key
 
 
