@@ -49,6 +49,29 @@ how = (ctypes.c_uint64 * 3)(os.O_RDONLY, 0, 0); libc.syscall(437, -100, b"/usr/b
     ], 1)  # fmt: skip
 
 
+def test_a_socket_that_is_placed_outside_is_seen_and_one_s_own_is_ordinary(bench):
+    ran = python(bench, """
+import socket
+def attempt(place, kind=socket.SOCK_STREAM, family=socket.AF_UNIX):
+    try: socket.socket(family, kind).bind(place)
+    except OSError: pass
+os.mkdir("sub"); os.symlink("/usr/lib", "out")
+for place in ("/usr/lib/x", "/etc/x", "/home/x", "sub/../../x", "out/x", "/dev/x", "/usr/lib/" + 98 * "y"): attempt(place)
+for kind in (socket.SOCK_DGRAM, socket.SOCK_SEQPACKET): attempt("/usr/x", kind)
+for place in ("here", "sub/here", "/tmp/here", os.path.expanduser("~/here"), "\\0name", ""): attempt(place)
+attempt(("127.0.0.1", 0), family=socket.AF_INET); attempt(("::1", 0), family=socket.AF_INET6)
+ctypes.CDLL(None).bind(socket.socket(socket.AF_UNIX).fileno(), ctypes.c_void_p(8), 110)
+os.chdir("/usr/share"); attempt("x")
+""")  # fmt: skip
+    assert ran.execution.exit == 0, ran.err
+    project = bench.layer.target
+    assert attempts(ran) == {"make socket /usr/x": 2} | dict.fromkeys([
+        "make socket /usr/lib/x", "make socket /etc/x", "make socket /home/x", f"make socket {os.path.dirname(project)}/x",
+        f"make socket /usr/lib/x through {project}/out/x", "make socket /dev/x", "make socket /usr/share/x",
+        f"make socket /usr/lib/{98 * 'y'}",
+    ], 1)  # fmt: skip
+
+
 def test_an_access_list_for_somebody_else_is_seen_and_one_s_own_is_ordinary(bench):
     ran = python(bench, """
 import struct

@@ -18,6 +18,7 @@ from ringfence.sandbox.inner.changes import (
     DEVICE,
     INNER_ATTRIBUTES,
     LETTING_IN,
+    LONGEST_ADDRESS,
     OWN_DESCRIPTOR,
     WRITE_INTENT,
     Change,
@@ -26,6 +27,7 @@ from ringfence.sandbox.inner.changes import (
     joined,
     names_others,
     normal,
+    place_of_socket,
     real,
     shown,
     unnamed,
@@ -84,7 +86,7 @@ class Attempts:
         paths, plain = [], not attribute and not last and change.words not in {"rename", DEVICE}
         for folder, place in change.paths:
             start = WORKING_FOLDER if folder is None else registers[folder] & 0xFFFFFFFF
-            path, base = self.callers.path(pid, registers[place], start)
+            path, base = self._named(change, pid, registers, place, start)
             if path == b"" and start != WORKING_FOLDER:
                 return self._open(change, pid, start, attribute)  # by AT_EMPTY_PATH
             if not path:
@@ -94,6 +96,16 @@ class Attempts:
             plain = plain and base != b"" and b"/" not in path and self.places.plain(normal(whole), change.words)
             paths.append((path, whole))
         return None if plain else (change, pid, paths, last, attribute)
+
+    def _named(
+        self, change: Change, pid: int, registers: Sequence[int], place: int, start: int
+    ) -> tuple[bytes | None, bytes]:
+        """The path as it was written, and the folder that a relative one starts from."""
+        if change.size < 0:
+            return self.callers.path(pid, registers[place], start)
+        size = min(registers[change.size] & 0xFFFFFFFF, LONGEST_ADDRESS)
+        path = place_of_socket(self.callers.some(pid, registers[place], size))
+        return path, b"" if not path or path.startswith(b"/") else self.callers.base(pid, start)
 
     def _value(self, change: Change, pid: int, registers: Sequence[int]) -> bytes:
         """That an attribute is to get."""

@@ -52,6 +52,8 @@ class Change:
     """The register with the address of an extended attribute's name."""
     descriptor: int = -1
     """The register with the descriptor of an open file, where it is about that."""
+    size: int = -1
+    """The register with the size of a socket's address, where the path stands in one."""
 
 
 def _open(folder: int | None, path: int, flags: int = -1) -> Change:
@@ -82,6 +84,7 @@ CHANGES = {
     "rename": Change(words="rename", paths=((HERE, 0), (HERE, 1))),
     "renameat": Change(words="rename", paths=((0, 1), (2, 3))),
     "renameat2": Change(words="rename", paths=((0, 1), (2, 3))),
+    "bind": Change(words="make socket", paths=((HERE, 1),), size=2),
     "chmod": _one("chmod", HERE, 0, follows=True),
     "fchmodat": _one("chmod", 0, 1, follows=True),
     "fchmodat2": _one("chmod", 0, 1, follows=True, flags=3),
@@ -104,6 +107,9 @@ CHANGES = {
     "fremovexattr": Change(words="removexattr", paths=(), attribute=1, descriptor=0),
     "removexattrat": Change(words="removexattr", paths=((0, 1),), flags=2, follows=True, attribute=3),
 }
+LOCAL_FAMILY = struct.pack("=H", 1)
+"""AF_UNIX, as a socket's address begins."""
+LONGEST_ADDRESS = 128
 SETTING = Change(words="set attributes of", paths=(), descriptor=0)
 """By ioctl."""
 DEVICE = "make device"
@@ -125,6 +131,11 @@ def names_others(text: bytes, own: tuple[int, int]) -> bool:
         for tag, _rights, who in ACCESS_ENTRY.iter_unpack(entries)
         if tag in {NAMED_USER, NAMED_GROUP}
     )
+
+
+def place_of_socket(address: bytes) -> bytes:
+    """The path that a local socket's address names; empty for any other address, and for a name without a file."""
+    return address[2:].partition(b"\0")[0] if address[:2] == LOCAL_FAMILY else b""
 
 
 def follows(change: Change, registers: Sequence[int], nofollow: int) -> bool:

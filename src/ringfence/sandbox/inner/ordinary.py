@@ -51,7 +51,11 @@ ORDINARY = {
         change.words == "open for writing",
     )
     for number, change in CHANGES_BY_NUMBER.items()
-    if len(change.paths) == 1 and change.attribute < 0 and change.words not in {*PLACING, "mknod"} and number != OPENAT2
+    if len(change.paths) == 1
+    and change.attribute < 0
+    and change.size < 0
+    and change.words not in {*PLACING, "mknod"}
+    and number != OPENAT2
 }
 """Register of the folder or -1, of the path, of the flags or -1; whether a link in the last place is followed; opens."""
 OPEN = frozenset(

@@ -118,7 +118,7 @@ _CHANGING_BOTH = {
 }
 CHANGING = {
     "x86_64": {
-        "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87, "symlink": 88,
+        "bind": 49, "truncate": 76, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87, "symlink": 88,
         "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "mknod": 133, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190,
         "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "utimes": 235, "mkdirat": 258, "mknodat": 259, "fchownat": 260,
         "futimesat": 261, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268, "renameat2": 316,
@@ -127,7 +127,7 @@ CHANGING = {
     "aarch64": {
         "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
         "mknodat": 33, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45,
-        "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "renameat2": 276,
+        "bind": 200, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "renameat2": 276,
         **_CHANGING_BOTH,
     },
 }  # fmt: skip
