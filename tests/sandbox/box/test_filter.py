@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.sandbox.inner import seccomp, watch
+from ringfence.sandbox.inner import refused, seccomp
 from ringfence.sandbox.inner.bpf import ALLOW, EQUAL, ERRNO, FAR, NOTIFY, NUMBER, Program, simulate
 from ringfence.sandbox.inner.changes import CHANGES
 
@@ -59,6 +59,7 @@ def test_every_other_call_passes(machine, number):
         *seccomp.JUDGED[machine].values(),
         *seccomp.CHANGING[machine].values(),
         *seccomp.PROCESS_ONE[machine].values(),
+        *seccomp.ASKING[machine].values(),
         *(number for number, _ids in seccomp.BECOMING[machine].values()),
         seccomp.CLONE3,
     }
@@ -226,8 +227,8 @@ def test_ordinary_requests_about_files_pass_and_what_changes_a_file_system_is_se
         assert act(machine, "ioctl", 3, request) == ALLOW
     for request in seccomp.FILE_CHANGES:
         assert act(machine, "ioctl", 3, request) == NOTIFY
-        assert watch.describe("ioctl", (3, request, 0)).isascii()
-    assert watch.describe("ioctl", (3, 0x50009401, 0)) == "ioctl BTRFS_IOC_SNAP_CREATE"
+        assert refused.describe("ioctl", (3, request, 0)).isascii()
+    assert refused.describe("ioctl", (3, 0x50009401, 0)) == "ioctl BTRFS_IOC_SNAP_CREATE"
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -245,7 +246,7 @@ def test_every_change_of_a_path_is_seen(machine):
     wanted = {"unlinkat", "renameat2", "mkdirat", "linkat", "symlinkat", "mknodat", "fchmodat", "fchownat", "openat2"}
     assert wanted <= set(seccomp.CHANGING[machine])
     assert set(seccomp.CHANGING[machine]) | set(seccomp.OPENING[machine]) <= set(CHANGES)
-    tables = (seccomp.REFUSED, seccomp.JUDGED, seccomp.CHANGING)
+    tables = (seccomp.REFUSED, seccomp.JUDGED, seccomp.CHANGING, seccomp.PROCESS_ONE, seccomp.ASKING)
     numbers = [number for table in tables for number in table[machine].values()]
     assert len(numbers) == len(set(numbers))
 
@@ -321,7 +322,7 @@ except OSError as fault: print("tiocsti", errno.errorcode[fault.errno])
     ],
 )
 def test_a_refused_socket_is_told_in_words(asked, words):
-    assert watch.describe("socket", (*asked, 0, 0, 0)) == words
+    assert refused.describe("socket", (*asked, 0, 0, 0)) == words
 
 
 @pytest.mark.needs_userns

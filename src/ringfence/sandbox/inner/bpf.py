@@ -43,6 +43,13 @@ class Program:
         """Compare what was loaded and go on at a label; an empty one is the next line."""
         self.lines.append((operation, operand, yes, no))
 
+    def when(self, operation: int, operand: int, name: str) -> None:
+        """Where that holds of what was loaded, go on at a label, however far."""
+        here = f"line {len(self.lines) + 2}"
+        self.test(operation, operand, no=here)
+        self.goto(name)
+        self.label(here)
+
     def goto(self, name: str) -> None:
         """Go on at a label, however far."""
         self.lines.append((GOTO, 0, name, ""))

@@ -49,6 +49,7 @@ _BOTH = {
     "process_madvise": 440,
     "mount_setattr": 442,
     "quotactl_fd": 443,
+    "cachestat": 451,
     "open_tree_attr": 467,
 }
 REFUSED = {
@@ -86,24 +87,24 @@ BECOMING = {
 """Number, and how many ids it takes; refused where one of them is 0, which nothing in a box maps to."""
 PROCESS_ONE = {
     "x86_64": {
-        "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203, "migrate_pages": 256, "move_pages": 279,
-        "sched_setattr": 314,
+        "sched_setparam": 142, "sched_setaffinity": 203, "migrate_pages": 256, "get_robust_list": 274, "move_pages": 279,
     },
     "aarch64": {
-        "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "migrate_pages": 238, "move_pages": 239,
-        "sched_setattr": 274,
+        "get_robust_list": 100, "sched_setparam": 118, "sched_setaffinity": 122, "migrate_pages": 238, "move_pages": 239,
     },
 }  # fmt: skip
 """Refused where they are about process 1, which has the box's user and is the fence's own."""
+ASKING = {"x86_64": {"capset": 126, "sched_setattr": 314}, "aarch64": {"capset": 91, "sched_setattr": 274}}
+"""What these ask for stands in memory, where no filter sees it: the launcher looks, and the kernel answers."""
 JUDGED = {
     "x86_64": {
         "mmap": 9, "ioctl": 16, "shmget": 29, "socket": 41, "socketpair": 53, "setsockopt": 54, "clone": 56, "execve": 59, "fcntl": 72,
-        "setpgid": 109, "personality": 135, "setpriority": 141, "prctl": 157, "setrlimit": 160, "ioprio_set": 251, "prlimit64": 302,
-        "memfd_create": 319, "execveat": 322,
+        "setpgid": 109, "personality": 135, "setpriority": 141, "sched_setscheduler": 144, "prctl": 157, "setrlimit": 160,
+        "timer_create": 222, "ioprio_set": 251, "timerfd_create": 283, "prlimit64": 302, "memfd_create": 319, "execveat": 322,
     },
     "aarch64": {
-        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "personality": 92, "setpriority": 140, "setrlimit": 164, "prctl": 167, "shmget": 194,
-        "socket": 198,
+        "fcntl": 25, "ioctl": 29, "ioprio_set": 30, "timerfd_create": 85, "personality": 92, "timer_create": 107,
+        "sched_setscheduler": 119, "setpriority": 140, "setrlimit": 164, "prctl": 167, "shmget": 194, "socket": 198,
         "socketpair": 199, "setpgid": 154, "setsockopt": 208, "clone": 220, "execve": 221, "mmap": 222, "prlimit64": 261,
         "memfd_create": 279, "execveat": 281,
     },
@@ -138,9 +139,9 @@ TIMING = {"x86_64": 280, "aarch64": 88}
 """``utimensat``; it comes to the launcher only with a path, for what is open already was judged when it was opened."""
 REFUSED_REQUESTS = {
     0x5412: "TIOCSTI", 0x541C: "TIOCLINUX", 0x541D: "TIOCCONS", 0x5423: "TIOCSETD", 0x5437: "TIOCVHANGUP",
-    0x5457: "TIOCSLCKTRMIOS",
+    0x5457: "TIOCSLCKTRMIOS", 0x1: "FIBMAP",
 }  # fmt: skip
-"""Of ioctl: what types into a terminal or takes it over."""
+"""Of ioctl: what types into a terminal or takes it over, or asks for places on the disk."""
 FILE_LETTERS = (0x5800, 0x6600, 0x7600, 0x9400, 0xBC00)
 """Of ioctl: file systems' own requests, told by the second byte. Home and toolchains lie on the host's."""
 FILE_QUESTIONS = (
@@ -187,14 +188,25 @@ HUGE_PAGES = {"mmap": (3, 0x40000), "memfd_create": (1, 0x4), "shmget": (2, 0x80
 SET_DUMPABLE = 4
 """PR_SET_DUMPABLE of prctl. A process that closes itself is told that it is done: what it holds could not be counted, for an
 ordinary user, and in a box nobody may trace another anyway."""
+PRIVILEGES = {24: "PR_CAPBSET_DROP", 28: "PR_SET_SECUREBITS", 35: "PR_SET_MM", 47: "PR_CAP_AMBIENT"}
+"""Of prctl: options that need a capability; the third but for a whole map, the fourth where it is to raise one."""
+SET_MM, WHOLE_MAP, AMBIENT, RAISE = 35, (14, 15), 47, 2
+REAL_TIME, RESET_ON_FORK = (1, 2), 0x40000000
+"""SCHED_FIFO and SCHED_RR, with which a program takes all turns of a processor."""
+IO_CLASS, IO_REAL_TIME = 0xE000, 0x2000
+BELOW_ZERO = 0x80000000
+"""As a signed number. A priority below zero goes before everything of the person's."""
+ALARMS = (8, 9)
+"""CLOCK_REALTIME_ALARM and CLOCK_BOOTTIME_ALARM, which wake the host from its sleep."""
 LEASE = 1024
 """F_SETLEASE of fcntl: on a file that is the person's own it holds up whoever opens it for writing."""
 SOCKET_LEVEL, IP_LEVEL, IPV6_LEVEL, TCP_LEVEL, UDP_LEVEL = 1, 0, 41, 6, 17
 REFUSED_OPTIONS = {
-    SOCKET_LEVEL: (32, 33, 36), IP_LEVEL: (19,), IPV6_LEVEL: (64, 65, 75), TCP_LEVEL: (19, 31), UDP_LEVEL: (100,),
+    SOCKET_LEVEL: (1, 32, 33, 36, 69, 70), IP_LEVEL: (4, 19), IPV6_LEVEL: (54, 55, 57, 59, 64, 65, 75), TCP_LEVEL: (19, 31),
+    UDP_LEVEL: (100,),
 }  # fmt: skip
-"""By level: buffers beyond the limit, marks, addresses of others, rules of the packet filter, connections put together by
-hand, and other protocols of the kernel's laid over or into a connection (TLS, IPsec)."""
+"""By level: traces, buffers beyond the limit, marks, busy polling, routes through others, addresses of others, rules of the
+packet filter, connections put together by hand, and other protocols of the kernel's laid over or into a connection (TLS, IPsec)."""
 ABOVE = {IP_LEVEL: 64, IPV6_LEVEL: 200}
 """From here on an option is about the packet filter or routing."""
 PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
@@ -210,16 +222,18 @@ def build(machine: str) -> bytes:
     program.answer(NOTIFY)  # the watcher ends the caller: no call of another architecture is ever answered
     program.label("known")
     program.load(NUMBER)
-    program.test(AT_LEAST, NEWEST + 1, yes="refuse")  # those of x32 are higher still
+    program.when(AT_LEAST, NEWEST + 1, "refuse")  # those of x32 are higher still
     for name, (number, _flags) in OPENING[machine].items():
-        program.test(EQUAL, number, yes=f"judge-{name}")
+        program.when(EQUAL, number, f"judge-{name}")
     for name, number in judged.items():
-        program.test(EQUAL, number, yes=f"judge-{name}")
+        program.when(EQUAL, number, f"judge-{name}")
     for number, ids in BECOMING[machine].values():
-        program.test(EQUAL, number, yes=f"judge-{ids}-ids")
+        program.when(EQUAL, number, f"judge-{ids}-ids")
+    for number in ASKING[machine].values():
+        program.when(EQUAL, number, "refuse")
     for number in PROCESS_ONE[machine].values():
-        program.test(EQUAL, number, yes="judge-process")
-    program.test(EQUAL, TIMING[machine], yes="judge-times")
+        program.when(EQUAL, number, "judge-process")
+    program.when(EQUAL, TIMING[machine], "judge-times")
     program.goto("by-number")
     for name, (_number, register) in OPENING[machine].items():
         program.label(f"judge-{name}")
@@ -261,12 +275,13 @@ def _judge_arguments(program: Program) -> None:
     program.label("judge-process")
     program.load(ARGUMENTS)
     program.test(EQUAL, 1, yes="refuse", no="permit")
-    for name, of_user in (("setpriority", 2), ("ioprio_set", 3)):
+    _judge_turns(program)
+    for name in ("timer_create", "timerfd_create"):
         program.label(f"judge-{name}")
-        program.load(ARGUMENTS)
-        program.test(EQUAL, of_user, yes="refuse")  # process 1 has the same user
-        program.load(ARGUMENTS + 8)
-        program.test(EQUAL, 1, yes="refuse", no="permit")
+    program.load(ARGUMENTS)
+    for clock in ALARMS:
+        program.test(EQUAL, clock, yes="refuse")
+    program.answer(ALLOW)
     program.label("judge-setpgid")
     program.load(ARGUMENTS + 8)
     program.test(EQUAL, 1, yes="refuse", no="permit")  # what is set for its group is set for process 1
@@ -290,8 +305,20 @@ def _judge_arguments(program: Program) -> None:
     program.test(EQUAL, 0, no="permit")
     program.answer(ERRNO)  # and no error
     program.label("other-option")
+    program.test(EQUAL, SET_MM, yes="set-map")
+    program.test(EQUAL, AMBIENT, yes="set-ambient")
+    for option in sorted(PRIVILEGES.keys() - {SET_MM, AMBIENT}):
+        program.test(EQUAL, option, yes="refuse")
     program.test(AT_LEAST, NAMED_OPTIONS, yes="permit")
     program.test(AT_LEAST, NEWEST_OPTION + 1, yes="refuse", no="permit")
+    program.label("set-map")
+    program.load(ARGUMENTS + 8)
+    for whole in WHOLE_MAP:
+        program.test(EQUAL, whole, yes="permit")
+    program.goto("refuse")
+    program.label("set-ambient")
+    program.load(ARGUMENTS + 8)
+    program.test(EQUAL, RAISE, yes="refuse", no="permit")
     for name, (register, flag) in HUGE_PAGES.items():
         program.label(f"judge-{name}")
         program.load(ARGUMENTS + 8 * register)
@@ -320,6 +347,30 @@ def _judge_arguments(program: Program) -> None:
     program.label("judge-execveat")
     program.label("refuse")
     program.answer(NOTIFY)
+
+
+def _judge_turns(program: Program) -> None:
+    """Of setpriority and the like: nothing about process 1, and nothing that goes before the person's own programs."""
+    for name, of_user in (("setpriority", 2), ("ioprio_set", 3)):
+        program.label(f"judge-{name}")
+        program.load(ARGUMENTS)
+        program.test(EQUAL, of_user, yes="refuse")  # process 1 has the same user
+        program.load(ARGUMENTS + 8)
+        program.test(EQUAL, 1, yes="refuse")
+        program.load(ARGUMENTS + 16)
+        if name == "setpriority":
+            program.test(AT_LEAST, BELOW_ZERO, yes="refuse", no="permit")
+        else:
+            program.mask(IO_CLASS)
+            program.test(EQUAL, IO_REAL_TIME, yes="refuse", no="permit")
+    program.label("judge-sched_setscheduler")
+    program.load(ARGUMENTS)
+    program.test(EQUAL, 1, yes="refuse")
+    program.load(ARGUMENTS + 8)
+    program.mask(0xFFFFFFFF - RESET_ON_FORK)
+    for policy in REAL_TIME:
+        program.test(EQUAL, policy, yes="refuse")
+    program.answer(ALLOW)
 
 
 def _judge_sockets(program: Program) -> None:

@@ -23,21 +23,18 @@ from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.moves import Moves
 from ringfence.sandbox.inner.ordinary import CHANGES_BY_NUMBER
 from ringfence.sandbox.inner.parents import Parents
+from ringfence.sandbox.inner.refused import CAPABILITIES, TURNS, answer_to, asks_for, describe
 from ringfence.sandbox.inner.seccomp import (
     ARCHES,
+    ASKING,
     BECOMING,
     CHANGING,
     CLONE3,
-    FILE_CHANGES,
-    HUGE_PAGES,
     JUDGED,
-    MPTCP,
-    NETWORK_CHANGES,
     NEW_NAMESPACES,
     NEW_TIME,
     PROCESS_ONE,
     REFUSED,
-    REFUSED_REQUESTS,
     SETTING_REQUESTS,
 )
 from ringfence.sandbox.inner.turns import Turns
@@ -57,59 +54,14 @@ ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
 ARCHITECTURE = ARCHES.get(kernel.MACHINE)
 NAMES = (
-    {number: name for table in (REFUSED, JUDGED, PROCESS_ONE) for name, number in table[kernel.MACHINE].items()}
+    {number: name for table in (REFUSED, JUDGED, PROCESS_ONE, ASKING) for name, number in table[kernel.MACHINE].items()}
     | {number: name for name, (number, _ids) in BECOMING[kernel.MACHINE].items()}
     | {CLONE3: "clone3"}
     if kernel.NUMBERS
     else {}
 )
-REQUESTS = REFUSED_REQUESTS | FILE_CHANGES | NETWORK_CHANGES
 RENAMEAT2 = CHANGING[kernel.MACHINE]["renameat2"] if kernel.NUMBERS else -1
 NOREPLACE, ALL_FLAGS = 1, 0xFFFFFFFF
-SAME = 0xFFFFFFFF
-"""The id that a call shall leave as it is."""
-FAMILIES = {
-    1: "unix",
-    2: "inet",
-    10: "inet6",
-    15: "key",
-    16: "netlink",
-    17: "packet",
-    21: "rds",
-    29: "can",
-    30: "tipc",
-    31: "bluetooth",
-    38: "alg",
-    40: "vsock",
-    44: "xdp",
-}
-
-SOCKETS = frozenset({"socket", "socketpair"})
-ERRORS = {
-    **dict.fromkeys(SOCKETS, errno.EAFNOSUPPORT),
-    **dict.fromkeys(HUGE_PAGES, errno.ENOMEM),
-    "io_setup": errno.ENOSYS,
-    "prctl": errno.EINVAL,
-}
-"""What a refused call is told where there is another answer on which programs fall back than that it is forbidden."""
-INTERNET = frozenset({2, 10})
-TYPES = {1: "stream", 2: "datagram", 3: "raw", 4: "rdm", 5: "seqpacket", 6: "dccp", 10: "packet"}
-PROTOCOLS = {
-    1: "icmp",
-    2: "igmp",
-    6: "tcp",
-    17: "udp",
-    33: "dccp",
-    41: "ipv6",
-    47: "gre",
-    50: "esp",
-    51: "ah",
-    58: "icmpv6",
-    132: "sctp",
-    136: "udplite",
-    255: "raw",
-    262: "mptcp",
-}
 
 
 class Record:
@@ -219,6 +171,9 @@ class Calls:
         if name == "clone3":
             self._clone3(identity, pid, arguments)
             return
+        if name in ASKING[kernel.MACHINE] and not (name == "sched_setattr" and arguments[0] & 0xFFFFFFFF == 1):
+            self._asking(identity, pid, name, arguments)
+            return
         if name in {"execve", "execveat"}:
             detail = self._exec(pid, *(arguments[:3] if name == "execveat" else (0, *arguments[:2])))
             self.callers.forget()
@@ -229,7 +184,7 @@ class Calls:
         if name == "setrlimit" or (name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1 and not arguments[3]):
             self._answer(identity, 0, 0)  # no core is written, whatever the limit
             return
-        self._answer(identity, -_refusal(name, arguments), 0)
+        self._answer(identity, -answer_to(name, arguments), 0)
         self.record.add("refused-syscall", describe(name, arguments))
 
     def _change(self, identity: int, pid: int, change: Change, number: int, arguments: tuple[int, ...]) -> None:
@@ -266,6 +221,13 @@ class Calls:
         flags = self.callers.word(pid, arguments[0])
         if self._answer(identity, -errno.ENOSYS, 0) and flags & (NEW_NAMESPACES | NEW_TIME):
             self.record.add("refused-syscall", f"clone3 {flags:#x}")
+
+    def _asking(self, identity: int, pid: int, name: str, arguments: tuple[int, ...]) -> None:
+        """Told where it asks for what the kernel refuses to every program of a box."""
+        length = CAPABILITIES.size if name == "capset" else TURNS.size
+        told = asks_for(name, self.callers.some(pid, arguments[1], length))
+        if self._answer(identity, 0, CONTINUE) and told:
+            self.record.add("refused-syscall", f"{name} {told}")
 
     def _answer(self, identity: int, error: int, flags: int) -> bool:
         try:
@@ -360,44 +322,3 @@ def _text(word: bytes) -> str:
 
 def _join(words: list[str]) -> str:
     return " ".join(word if word and word.isprintable() and " " not in word else ascii(word) for word in words)
-
-
-def _refusal(name: str, arguments: tuple[int, ...]) -> int:
-    """The errno of a refused call. Runtimes try multipath TCP first, and by this one fall back to TCP."""
-    many_paths = name in SOCKETS and arguments[0] & 0xFFFFFFFF in INTERNET and arguments[2] & 0xFFFFFFFF == MPTCP
-    return errno.EPROTONOSUPPORT if many_paths else ERRORS.get(name, errno.EPERM)
-
-
-def describe(name: str, arguments: tuple[int, ...]) -> str:
-    """A refused call in words, from its name and its registers."""
-    if name in SOCKETS:
-        return f"{name} {_socket(*(argument & 0xFFFFFFFF for argument in arguments[:3]))}"
-    if name == "ioctl":
-        request = arguments[1] & 0xFFFFFFFF
-        return f"ioctl {REQUESTS.get(request) or hex(request)}"
-    if name == "setsockopt":
-        return f"setsockopt level {arguments[1] & 0xFFFFFFFF} option {arguments[2] & 0xFFFFFFFF}"
-    if name == "fcntl":
-        return "fcntl F_SETLEASE"
-    if name == "prlimit64" and arguments[0] & 0xFFFFFFFF != 1:
-        return "prlimit64 of cores"
-    if name in {"prlimit64", "setpgid", "setpriority", "ioprio_set"} or name in PROCESS_ONE[kernel.MACHINE]:
-        return f"{name} of process 1"
-    if name in HUGE_PAGES:
-        return f"{name} of huge pages"
-    if name == "prctl":
-        return f"prctl {arguments[0] & 0xFFFFFFFF}"
-    if name in BECOMING[kernel.MACHINE]:
-        ids = (argument & 0xFFFFFFFF for argument in arguments[: BECOMING[kernel.MACHINE][name][1]])
-        return f"{name} {' '.join('-' if one == SAME else str(one) for one in ids)}"
-    if name in {"clone", "unshare", "personality"}:
-        return f"{name} {arguments[0] & 0xFFFFFFFF:#x}"
-    return name
-
-
-def _socket(family: int, kind: int, protocol: int) -> str:
-    """Names where there are some: a person, and whoever searches the record, knows no numbers."""
-    kind &= 0xF
-    named = PROTOCOLS.get(protocol) if family in INTERNET else None
-    words = f"{FAMILIES.get(family, family)} type {TYPES.get(kind, kind)}"
-    return words if protocol == 0 else f"{words} protocol {named or protocol}"
