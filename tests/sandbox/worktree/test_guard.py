@@ -18,11 +18,11 @@ DENIED = [
     ".GIT/config", ".Git", "git~1", "GIT~1/hooks", ".git.", ".git ", ".git:x", ".gi\u200ct/config", "a/.g\u200bit",
     "sandbox_policy.yaml", "x/Sandbox_Policy.YAML", "sandbox_fixtures.json", ".claude/settings.json", "p/.codex/config.toml",
     ".gemini/x", ".cursor/rules", ".mcp.json", ".vscode/tasks.json", ".idea/w.xml", ".devcontainer/d.json", ".bashrc",
-    "home/.profile", ".zshenv", ".envrc", ".gitconfig", ".ringfence/x",
+    "home/.profile", ".zshenv", "x/.bsp/sbt.json", ".lsp/config.edn", ".rvmrc", "gptme.toml", ".RData", ".envrc", ".gitconfig", ".ringfence/x",
 ]  # fmt: skip
 ASKED = [".github/workflows/ci.yml", "x/.github/actions/a/action.yml", ".gitlab-ci.yml", "Jenkinsfile", ".circleci/config.yml",
          "azure-pipelines.yml", ".pre-commit-config.yaml", "sitecustomize.py", "src/sitecustomize/__init__.py",
-         "usercustomize.cpython-311-x86_64-linux-gnu.so", "x/usercustomize.pyc"]  # fmt: skip
+         ".corepack.env", "latexmkrc", ".factorypath", "usercustomize.cpython-311-x86_64-linux-gnu.so", "x/usercustomize.pyc"]  # fmt: skip
 FREE = ["a", "src/main.py", ".gitignore", ".gitattributes", "git/config", "hooks/pre-commit", ".github/README.md", "github",
         "docs/.bashrc.md", "legit", "a.git/x", ".gitkeep", "config", ".env.example", "é", "README"]  # fmt: skip
 INTERNAL = [".git/HEAD", ".git/index", ".git/objects/ab/cd", ".git/refs/heads/main", ".git/logs/HEAD", ".git/COMMIT_EDITMSG",
