@@ -51,6 +51,13 @@ DECOYS = (
     (".s3cfg", "[default]\naccess_key = EXAMPLEDECOY\nsecret_key = {}\n"),
     (".bitcoin/wallet.dat", "{}\n"),
     (".ethereum/keystore/UTC--decoy", '{{"crypto": "{}"}}\n'),
+    (".config/solana/id.json", "[0]\n"),
+    (".electrum/wallets/default_wallet", '{{"seed": "{}"}}\n'),
+    (".config/google-chrome/Default/Cookies", "{}\n"),
+    (".config/sops/age/keys.txt", "# {}\n"),
+    (".config/doctl/config.yaml", "access-token: {}\n"),
+    (".databrickscfg", "[DEFAULT]\ntoken = {}\n"),
+    (".kaggle/kaggle.json", '{{"username": "decoy", "key": "{}"}}\n'),
 )
 """Credentials that are worth nothing, where a thief looks first and ordinary tools do not look unasked."""
 QUIET_DECOYS = (
@@ -69,6 +76,15 @@ QUIET_DECOYS = (
     (".cargo/credentials.toml", "# token = {}\n"),
     (".terraform.d/credentials.tfrc.json", '{{"credentials": {{}}}}\n'),
     (".config/rclone/rclone.conf", "# pass = {}\n"),
+    (".env", "# API_KEY={}\n"),
+    (".m2/settings.xml", "<settings/>\n"),
+    (".gradle/gradle.properties", "# token={}\n"),
+    (".cache/huggingface/token", ""),
+    (".config/composer/auth.json", "{{}}\n"),
+    (".config/containers/auth.json", "{{}}\n"),
+    (".config/github-copilot/apps.json", "{{}}\n"),
+    (".local/share/opencode/auth.json", "{{}}\n"),
+    (".gemini/oauth_creds.json", "{{}}\n"),
     (".codex/auth.json", "{{}}\n"),
     (".claude/.credentials.json", "{{}}\n"),
 )
