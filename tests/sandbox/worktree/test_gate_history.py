@@ -53,6 +53,17 @@ def test_a_commit_arrives_and_the_person_sees_a_clean_tree(repo):
     assert bench.box("git log --format=%s; git status --porcelain") == "from the box\nfirst\n"
 
 
+def test_a_commit_that_git_finds_unsound_is_refused_in_the_words_that_say_why(repo):
+    bench = repo()
+    bench.box(
+        "printf '[submodule \"s\"]\n\tpath = s\n\turl = x\n\tupdate = !id\n' > .gitmodules; git add -A; git commit -qm sub"
+    )
+    [refused] = bench.gate()[1].refused
+    assert refused.name == "refs/heads/main"
+    assert refused.reason.startswith("the bundle's objects are not sound: error: object ")
+    assert "gitmodulesUpdate: disallowed submodule update setting: !id" in refused.reason
+
+
 def test_the_layer_keeps_nothing_of_git_afterwards(repo):
     bench = repo()
     bench.box("echo 1 >> a.txt; git commit -qam one; git tag v1; git branch side")
