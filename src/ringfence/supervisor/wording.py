@@ -9,6 +9,8 @@ from ringfence.model.tier import Tier
 from ringfence.supervisor.gate_answer import GateAnswer
 
 Report = dict[str, object]
+NOBODY_LISTENS = "nobody listens"
+"""The end of what is said of a try on the box's own loopback, which is no part of a network."""
 LATE = "hidden-late"
 """Kind of observation: a path that the policy hides came into the worktree while a box ran, which could see it."""
 
@@ -138,6 +140,18 @@ def hints(execution: Execution) -> Iterable[str]:
     )
     if any(seen.kind == "refused-syscall" and seen.detail.split()[0] == "ptrace" for seen in execution.observations):
         yield "ringfence: tracing was refused: a debugger works in no box, and leak checks need ASAN_OPTIONS=detect_leaks=0"
+    if any(control.name == "egress-log" and control.detail == "none" for control in execution.controls):
+        yield from _without_network(execution)
+
+
+def _without_network(execution: Execution) -> Iterable[str]:
+    """What a box without network tried to reach; programs say only that a name or a server was not found."""
+    tried = [seen.detail for seen in execution.observations if seen.kind in {"egress", "floor"}]
+    outside = [_one_line(detail) for detail in tried if not detail.endswith(NOBODY_LISTENS)]
+    if outside:
+        more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+        yield f"ringfence: this command has no network, and tried {outside[0]}{more}"
+        yield "  fix: a person can allow hosts in the policy (docs/network.md)"
 
 
 def named(call: ToolCall) -> str:
