@@ -31,6 +31,8 @@ def test_what_was_tried_without_network_is_named_and_the_boxs_own_loopback_is_no
     assert said[1].startswith("  fix: ")
     assert list(hints(SimpleNamespace(observations=seen[:1], ended_by="", controls=(off,)))) == []
     assert list(hints(SimpleNamespace(observations=seen, ended_by="", controls=(on,)))) == []
+    floor = [Observation(kind="floor", detail="tcp 169.254.169.254 port 80")]
+    assert "no rule opens" in list(hints(SimpleNamespace(observations=floor, ended_by="", controls=(off,))))[1]
 
 
 @pytest.mark.needs_userns

@@ -146,12 +146,15 @@ def hints(execution: Execution) -> Iterable[str]:
 
 def _without_network(execution: Execution) -> Iterable[str]:
     """What a box without network tried to reach; programs say only that a name or a server was not found."""
-    tried = [seen.detail for seen in execution.observations if seen.kind in {"egress", "floor"}]
-    outside = [_one_line(detail) for detail in tried if not detail.endswith(NOBODY_LISTENS)]
+    tried = [seen for seen in execution.observations if seen.kind in {"egress", "floor"}]
+    outside = [seen for seen in tried if not seen.detail.endswith(NOBODY_LISTENS)]
     if outside:
         more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
-        yield f"ringfence: this command has no network, and tried {outside[0]}{more}"
+        yield f"ringfence: this command has no network, and tried {_one_line(outside[0].detail)}{more}"
+    if any(seen.kind == "egress" for seen in outside):
         yield "  fix: a person can allow hosts in the policy (docs/network.md)"
+    elif outside:
+        yield "  no rule opens an address where clouds hand out credentials"
 
 
 def named(call: ToolCall) -> str:
