@@ -92,6 +92,46 @@ def test_a_record_of_another_make_is_shown_as_far_as_it_says_something(body):
     assert "h:None" in ledger_show.line({**record, "body": request})
 
 
+def test_what_was_denied_is_told_in_the_line_of_its_result_violations_first():
+    def seen(kind, detail, count=1, *, violation=False):
+        return {"kind": kind, "detail": detail, "count": count, "violation": violation}
+
+    quiet = [
+        seen("exec", "/usr/bin/true"),
+        seen("hidden-path", "/etc/xdg/x"),
+        seen("credential-read", "/home/agent/.npmrc"),
+    ]
+    denied = [
+        seen("refused-write", "remove /usr/x", 2),
+        seen("egress", {"hex": "6e616d6520ff"}),
+        seen("refused-syscall", "mount"),
+    ]
+    touched = seen("decoy", "/home/agent/.aws/credentials\x1b", violation=True)
+    gate = {
+        "refused": [{"path": ".git/config", "rule": "protected/git-config"}],
+        "history": {"held": [{"name": "refs/heads/x", "rule": "r"}]},
+    }
+    record = {"seq": 1, "time": 1_800_000_000_000_000, "kind": "tool.result", "mission": "m"}
+
+    def says(**body):
+        return ledger_show.line({**record, "body": body}).partition("  m  ")[2]
+
+    assert says(exit=0, duration=1000, observations=quiet) == "exit 0, 0.001 s"
+    assert says(exit=0, duration=1000, observations=[*quiet, *denied[:2]]) == (
+        "exit 0, 0.001 s: refused-write remove /usr/x (2 times), egress name \\xff"
+    )
+    assert says(exit=1, duration=1000, observations=[*denied, touched]) == (
+        "exit 1, 0.001 s, violation: decoy /home/agent/.aws/credentials\\x1b, refused-write remove /usr/x (2 times), "
+        "egress name \\xff and 1 more"
+    )
+    assert says(gate={"committed": [{}, {}], **gate}, root="/w") == (
+        "committed 2 in /w, violation: refused .git/config [protected/git-config], held refs/heads/x [r]"
+    )
+    assert says(exit=0, duration=1000, observations=[{"kind": 3}, "x"], gate={"refused": [{}]}).startswith(
+        "exit 0, 0.001 s, violation"
+    )
+
+
 def test_verify_is_not_a_pass_without_an_anchor_and_ok_with_one(state, capsys, tmp_path):
     assert ringfence(state, "verify") == 14
     assert "NO_ANCHOR" in capsys.readouterr().out

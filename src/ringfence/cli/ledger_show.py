@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.cli.text import escape
 from ringfence.ledger import scan
-from ringfence.ledger.described import is_violation, part, request_text, rules_of
+from ringfence.ledger.described import is_violation, part, readable, request_text, rules_of, told
 from ringfence.ledger.verdict import AnchorStatus
 from ringfence.model.entry import EntryKind, Json
 from ringfence.model.errors import LedgerError
@@ -21,6 +21,8 @@ from ringfence.model.ids import Micros
 if TYPE_CHECKING:
     from ringfence.ledger.index import Index, Query
 
+SHOWN_TRIES = 3
+"""Of what a box was denied, in one line; `--json` has all of it."""
 _KINDS = [kind.value for kind in EntryKind]
 
 
@@ -201,9 +203,20 @@ def _says(fields: Mapping[str, Json]) -> str:
         ended = f", ended by the fence: {fields['ended_by']}" if fields.get("ended_by") else ""
         how = f"signal {fields['signal']}" if fields.get("signal") is not None else f"exit {fields.get('exit')}"
         took = fields.get("duration", 0)
-        seen = ", violation" if is_violation(fields) else ""
+        seen = _seen(fields)
         return f"{how}{ended}, {took / 1e6:.3f} s{seen}" if isinstance(took, int) else f"{how}{ended}{seen}"
+    gate = fields.get("gate")
+    if isinstance(gate, dict) and isinstance(committed := gate.get("committed"), list):
+        return f"committed {len(committed)} in {readable(fields.get('root', '?'))}{_seen(fields)}"
     return _shortened(json.dumps(fields, ensure_ascii=False, sort_keys=True), 200)
+
+
+def _seen(fields: Mapping[str, Json]) -> str:
+    """What was denied, and whether that is a violation; the first few of it."""
+    words = told(fields)
+    listed = ", ".join(_shortened(word, 160) for word in words[:SHOWN_TRIES])
+    more = f" and {len(words) - SHOWN_TRIES} more" if len(words) > SHOWN_TRIES else ""
+    return f"{', violation' if is_violation(fields) else ''}{f': {listed}{more}' if words else ''}"
 
 
 def _request(fields: Mapping[str, Json]) -> str:

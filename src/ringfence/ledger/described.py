@@ -16,6 +16,10 @@ _EXPLICIT = frozenset({"rule", "protected", "hidden", "floor"})
 """Kinds of reasons for which a denial is a violation: somebody forbade just that."""
 
 
+_ORDINARY = frozenset({"exec", "hidden-path", "credential-read"})
+"""Kinds of observations that programs which do nothing odd cause too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
     """What the index keeps of one record."""
@@ -76,6 +80,25 @@ def request_text(fields: Fields) -> str:
         if value is not None:
             return str(value) if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return ""
+
+
+def told(fields: Fields) -> list[str]:
+    """What a box was denied, or did that is a violation, and what the gate kept back, in words: violations first."""
+    seen = [
+        row for row in _rows(fields.get("observations")) if row.get("violation") or row.get("kind") not in _ORDINARY
+    ]
+    words = []
+    for row in sorted(seen, key=lambda row: not row.get("violation")):
+        count = row.get("count", 1)
+        words.append(f"{row.get('kind')} {readable(row.get('detail'))}{f' ({count} times)' if count != 1 else ''}")
+    gate = part(fields, "gate")
+    for answers in (gate, part(gate, "history")):
+        for answer in ("refused", "held", "conflicts"):
+            words += [
+                f"{answer} {readable(row.get('path', row.get('name')))} [{row.get('rule')}]"
+                for row in _rows(answers.get(answer))
+            ]
+    return words
 
 
 def is_violation(fields: Fields) -> bool:
