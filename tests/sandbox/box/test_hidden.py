@@ -108,6 +108,11 @@ def test_the_rest_of_a_path_is_read_from_what_the_call_points_at(places, rest):
     assert rest_of(places, b"/home/u/other") == rest
 
 
+def test_a_name_that_stands_twice_in_a_path_is_not_told_twice():
+    assert rest_of([b"/proc/1/fd/1" + bytes(3)], b"/proc/1/fd/1") == b""
+    assert rest_of([b"/proc/1/fd/1/x" + bytes(3)], b"/proc/1/fd/1") == b"/x"
+
+
 def test_arguments_are_read_from_a_process_that_waits_and_a_strange_one_gives_none():
     processes = os.open("/proc", os.O_PATH | os.O_DIRECTORY)
     assert hidden.arguments_of(processes, 1 << 30) == []

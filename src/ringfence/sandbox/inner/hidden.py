@@ -262,6 +262,8 @@ def rest_of(places: Iterable[bytes], path: bytes) -> bytes:
         # The address of a socket has two bytes of family before its path.
         for start in (0, 2):
             word = place[start:].partition(b"\0")[0]
+            if word == path:
+                return b""
             parts = word.split(b"/")
             if name in parts:
                 behind = (
