@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ringfence.sandbox.inner.watch import MANY_CHANGES
+from ringfence.sandbox.inner.watch import MANY_BEYOND, MANY_CHANGES
 
 pytestmark = pytest.mark.needs_userns
 KINDS = {"refused-write", "hidden-write"}
@@ -372,13 +372,19 @@ def test_repeated_attempts_are_counted_exactly(bench):
 
 def test_a_flood_of_attempts_takes_no_other_record_s_place(bench):
     ran = python(bench, """
-for n in range(3000):
-    try: os.unlink(f"/usr/{n}")
+def remove(name):
+    try: os.unlink(name)
     except OSError: pass
+for n in range(3000): remove(f"/usr/{n}")
+for name in ("/home/me/.ssh/keys/a", "/opt/x"): remove(name)
+for n in range(200): remove(f"/srv/{n}/x")
 os.system("/usr/bin/env true")
 """)  # fmt: skip
-    assert sum(attempts(ran).values()) == MANY_CHANGES
-    assert ran.execution.observations_dropped == 3000 - MANY_CHANGES
+    seen = attempts(ran)
+    assert seen.pop("more below /usr") == 3000 - MANY_CHANGES
+    assert seen.pop("more below /home/me/.ssh/keys") == seen.pop("more below /opt") == 1
+    assert sum(seen.values()) == MANY_CHANGES + MANY_BEYOND - 3
+    assert ran.execution.observations_dropped == 200 - (MANY_BEYOND - 3)
     assert [o for o in ran.execution.observations if o.kind == "exec" and "env true" in o.detail]
 
 

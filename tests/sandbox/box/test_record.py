@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ringfence.sandbox.inner.watch import MANY_OTHERS, MANY_PROGRAMS, MANY_SPELLINGS, Record
+from ringfence.sandbox.inner.watch import MANY_BEYOND, MANY_CHANGES, MANY_OTHERS, MANY_PROGRAMS, MANY_SPELLINGS, Record
 
 FLOODS = {
     "exec": (MANY_PROGRAMS, "/usr/bin/true {}"),
@@ -26,11 +26,34 @@ def test_no_flood_of_one_sort_takes_the_place_of_another(flood):
     room, words = FLOODS[flood]
     for number in range(room + 10):
         record.add(flood, words.format(number))
-    assert (len(record.counts), record.dropped) == (room, 10)
+    beyond = record.counts.pop((flood, "more below /home/someone"), 0)
+    assert (len(record.counts), beyond + record.dropped) == (room, 10)
+    assert (beyond == 10) is (flood == "hidden-path")
     others = {("decoy", "key"), ("limit", "processes, 64"), *((kind, "one") for kind in FLOODS if kind != flood)}
     assert all(record.add(*seen) for seen in others)
     assert record.add("refused-syscall", "mount")
-    assert record.dropped == 10
+    assert beyond + record.dropped == 10
+
+
+def test_beyond_the_bound_a_path_is_told_by_its_folder_and_folders_are_bounded_too():
+    record = Record()
+    for number in range(MANY_CHANGES):
+        record.add("refused-write", f"remove /usr/{number}")
+    assert not record.add("refused-write", "open for writing /home/me/.ssh/authorized_keys")
+    record.add("hidden-write", "rename /w/a/b/.env to '/srv/x y'", 2)
+    record.add("refused-write", "chmod an open file")
+    later = dict(list(record.counts.items())[MANY_CHANGES:])
+    assert later == {
+        ("refused-write", "more below /home/me/.ssh"): 1,
+        ("hidden-write", "more below /w/a/b and /srv"): 2,
+    }
+    assert record.dropped == 1
+    for number in range(MANY_BEYOND):
+        record.add("refused-write", f"remove /{number}/x")
+    record.add("refused-write", "remove /home/me/.ssh/id")
+    assert len(record.counts) == MANY_CHANGES + MANY_BEYOND
+    assert record.counts["refused-write", "more below /home/me/.ssh"] == 2
+    assert record.dropped == 3
 
 
 @pytest.mark.needs_userns

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from ringfence.sandbox.inner import fuse, kernel
 from ringfence.sandbox.inner.loop import READ, Loop
 from ringfence.sandbox.inner.skeleton import Entry, Skeleton
-from ringfence.sandbox.inner.watch import Record
+from ringfence.sandbox.inner.watch import HIDDEN_PATH, Record
 
-KIND = "hidden-path"
+KIND = HIDDEN_PATH
 ROUNDS = 64
 """Requests answered per turn of the loop; other boxes have theirs in between."""
 MANY_TRIES = 4096

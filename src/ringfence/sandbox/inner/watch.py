@@ -8,6 +8,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import signal
 import struct
 from collections.abc import Callable
@@ -50,6 +51,9 @@ TOUCHED = 0x1 | 0x20
 IGNORED = 0x8000
 MANY_PROGRAMS, MANY_CHANGES, MANY_SPELLINGS, MANY_OTHERS = 1000, 250, 50, 500
 """So many different records of a sort are kept. Each sort has room of its own: no flood of one takes another's place."""
+BEYOND, MANY_BEYOND, FOLDERS_SHOWN = "beyond", 100, 6
+HIDDEN_PATH = "hidden-path"
+PATHS = re.compile(r"(?:^| )'?(/[^ ']*)")
 ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
 
 ARCHITECTURE = ARCHES.get(kernel.MACHINE)
@@ -65,7 +69,10 @@ NOREPLACE, ALL_FLAGS = 1, 0xFFFFFFFF
 
 
 class Record:
-    """Observations of one box: (kind, detail) with a count; what is beyond the bound of its sort is only counted."""
+    """Observations of one box: (kind, detail) with a count.
+
+    Beyond the bound of its sort a path is told by its folder, and anything else only counted.
+    """
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, str], int] = {}
@@ -76,15 +83,31 @@ class Record:
         """Count one or more; True when it is the first of its kind."""
         key = (kind, detail)
         first = key not in self.counts
-        if first:
-            sort, room = sort_of(kind, detail)
-            kept = self.kept.get(sort, 0)
-            if kept >= room:
+        if first and not self._has_room(*sort_of(kind, detail)):
+            first, key = False, (kind, beyond(kind, detail))
+            if key not in self.counts and not (key[1] and self._has_room(BEYOND, MANY_BEYOND)):
                 self.dropped += count
                 return False
-            self.kept[sort] = kept + 1
         self.counts[key] = self.counts.get(key, 0) + count
         return first
+
+    def _has_room(self, sort: str, room: int) -> bool:
+        """Whether one more of this sort is kept."""
+        kept = self.kept.get(sort, 0)
+        self.kept[sort] = min(kept + 1, room)
+        return kept < room
+
+
+def beyond(kind: str, detail: str) -> str:
+    """What is still said of a path beyond the bound of its sort, so that no flood hides where else was tried; empty for all else.
+
+    >>> beyond("refused-write", "remove /home/u/.ssh/a"), beyond("hidden-path", "/opt/x"), beyond("exec", "/usr/bin/x")
+    ('more below /home/u/.ssh', 'more below /opt', '')
+    """
+    paths = PATHS.findall(detail)[: 2 if " to " in detail else 1]
+    if kind not in CHANGE_KINDS | {HIDDEN_PATH} or not paths:
+        return ""
+    return f"more below {' and '.join('/'.join(path.split('/')[:-1][: FOLDERS_SHOWN + 1]) or '/' for path in paths)}"
 
 
 def sort_of(kind: str, detail: str) -> tuple[str, int]:
