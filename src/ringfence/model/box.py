@@ -50,7 +50,7 @@ class Mount:
     """One thing in the box's view.
 
     ``kind`` is ``ro``, ``granted`` (read-only too, and its sockets and pipes lead nowhere) or ``rw`` (``source`` on the host), ``tmpfs`` (``size`` in bytes), ``file`` (``content`` given),
-    ``decoy`` (a file whose opening is a violation), ``watched`` (one whose opening is recorded), ``link`` (to ``source``), ``dir``, ``proc``, or ``hidden``.
+    ``decoy`` (a file whose opening is a violation), ``watched`` (one whose opening is recorded), ``link`` (to ``source``), ``dir``, ``proc``, ``mqueue`` (the message queues of the box), or ``hidden``.
     """
 
     kind: str

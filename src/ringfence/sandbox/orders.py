@@ -24,7 +24,7 @@ def compile_order(plan: BoxPlan, *, root: bool, mapped: bool = False) -> dict[st
     """
     if 0 in plan.user:
         raise BoxError("box-identity", "a box never runs as uid or gid 0", remedy="plan it with facts of this host")
-    writable = [m.target for m in plan.mounts if m.kind in {"rw", "tmpfs"}]
+    writable = [m.target for m in plan.mounts if m.kind in {"rw", "tmpfs", "mqueue"}]
     late: list[Mount] = []
     early: list[Mount] = []
     for mount in plan.mounts:
@@ -107,8 +107,8 @@ def _step(mount: Mount) -> Step:
             return ("link", target, _bytes(mount.source))
         case "dir":
             return ("dir", target, mount.mode)
-        case "proc":
-            return ("proc", target)
+        case "proc" | "mqueue":
+            return (mount.kind, target)
         case "hidden":
             return ("ro", target, b"/dev/null")  # nodev: opening it fails
         case other:

@@ -253,6 +253,7 @@ def _system(facts: HostFacts, limits: Limits, tree: str) -> tuple[Mount, ...]:
         Mount(kind="dir", target="/dev"),
         Mount(kind="tmpfs", target="/tmp", mode=0o1777, size=room),  # noqa: S108  the box's own
         Mount(kind="tmpfs", target="/dev/shm", mode=0o1777, size=room),  # noqa: S108  the box's own
+        Mount(kind="mqueue", target="/dev/mqueue"),
         Mount(kind="tmpfs", target="/run", mode=0o755, size=Bytes(64 * MIB)),
     )
 

@@ -24,6 +24,25 @@ def test_status_and_streams_are_the_commands_own(bench):
     assert (ran.out, ran.err) == (b"from the caller", b"problem\n")
 
 
+def test_message_queues_are_the_boxs_own_and_work(bench):
+    text = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+queue = libc.mq_open(b"/seen-from-here", os.O_RDWR | os.O_CREAT, 0o600, None)
+assert queue >= 0, os.strerror(ctypes.get_errno())
+assert libc.mq_send(queue, b"word", 4, 0) == 0
+print(os.listdir("/dev/mqueue"), libc.mq_unlink(b"/seen-from-here"), os.listdir("/dev/mqueue"))
+open("/dev/mqueue/by-path", "w")
+"""
+    ran = bench.run("/usr/bin/python3", "-c", text)
+    assert ran.execution.exit == 0, ran.err
+    assert ran.out.startswith(b"['seen-from-here']")
+    assert ran.out.endswith(b" 0 []\n")
+    assert not [o for o in ran.execution.observations if o.kind in {"refused-write", "hidden-path"}]
+    ran = bench.sh("ls /dev/mqueue")
+    assert (ran.out, ran.err) == (b"", b"")
+
+
 def test_a_signal_is_told_as_a_signal(bench):
     ran = bench.sh("kill -USR1 $$")
     assert (ran.execution.exit, ran.execution.signal) == (None, signal.SIGUSR1)

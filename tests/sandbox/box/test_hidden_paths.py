@@ -224,6 +224,7 @@ def test_the_root_looks_as_it_did_and_nothing_in_it_can_be_changed(seen):
     assert set(lines[0].split()[1:]) == expected
     assert set(lines[1].split()[1:]) == {
         "null", "zero", "full", "random", "urandom", "tty", "fd", "stdin", "stdout", "stderr", "ptmx", "pts", "shm",
+        "mqueue",
     }  # fmt: skip
     assert "agent" in lines[2].split()
     assert lines[-1].endswith(" box")

@@ -49,7 +49,7 @@ def test_only_the_allowlist_is_mounted():
     kinds = {(m.kind, m.target) for m in plan().mounts if m.kind not in {"file", "decoy", "watched"}}
     assert kinds == {
         ("ro", "/usr"), ("ro", "/etc"), ("link", "/bin"), ("link", "/var/tmp"), ("link", "/var/run"), ("proc", "/proc"),
-        ("dir", "/dev"), ("tmpfs", "/tmp"), ("tmpfs", "/dev/shm"), ("tmpfs", "/run"), ("granted", "/opt/node"),
+        ("dir", "/dev"), ("tmpfs", "/tmp"), ("tmpfs", "/dev/shm"), ("mqueue", "/dev/mqueue"), ("tmpfs", "/run"), ("granted", "/opt/node"),
         ("tmpfs", "/home/agent"),
     }  # fmt: skip
     assert next(m.source for m in plan().mounts if m.target == "/etc") == "/state/view-1"

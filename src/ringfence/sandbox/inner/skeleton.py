@@ -16,7 +16,7 @@ from ringfence.sandbox.inner import fuse
 ROOT = 1
 FOLDER, PLACE = stat.S_IFDIR | 0o755, stat.S_IFREG
 """A place is a file of mode 0 that something is mounted on; nothing can be read from it."""
-MADE_FOLDERS = frozenset({"tmpfs", "proc", "overlay"})
+MADE_FOLDERS = frozenset({"tmpfs", "mqueue", "proc", "overlay"})
 LINK = stat.S_IFLNK | 0o777
 PRIVATE = (b"/tmp", b"/var/tmp")
 """Where a box has its own, and a worktree may lie on the host."""

@@ -4,6 +4,7 @@ Sources are opened as detached mounts first and attached afterwards, so that no 
 meanwhile, and no path of the host is resolved once the new root stands.
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -286,6 +287,10 @@ class View:
         elif kind == "proc":
             self._folder(target)
             self._proc(place)
+        elif kind == "mqueue":
+            self._folder(target)
+            with contextlib.suppress(OSError):  # a kernel without message queues
+                kernel.mount(b"mqueue", place, b"mqueue", PLAIN | kernel.MS_NOEXEC, None)
         elif kind == "overlay":
             self._folder(target)
             self._overlay(index, step, place)
