@@ -51,7 +51,7 @@ TOUCHED = 0x1 | 0x20
 IGNORED = 0x8000
 MANY_PROGRAMS, MANY_CHANGES, MANY_SPELLINGS, MANY_OTHERS = 1000, 250, 50, 500
 """So many different records of a sort are kept. Each sort has room of its own: no flood of one takes another's place."""
-BEYOND, MANY_BEYOND, FOLDERS_SHOWN = "beyond", 100, 6
+BEYOND, MANY_BEYOND = "beyond", 100
 HIDDEN_PATH = "hidden-path"
 PATHS = re.compile(r"(?:^| )'?(/[^ ']*)")
 ARGUMENTS_SHOWN, ARGUMENT_BYTES = 12, 200
@@ -107,7 +107,7 @@ def beyond(kind: str, detail: str) -> str:
     paths = PATHS.findall(detail)[: 2 if " to " in detail else 1]
     if kind not in CHANGE_KINDS | {HIDDEN_PATH} or not paths:
         return ""
-    return f"more below {' and '.join('/'.join(path.split('/')[:-1][: FOLDERS_SHOWN + 1]) or '/' for path in paths)}"
+    return f"more below {' and '.join(path.rpartition('/')[0] or '/' for path in paths)}"
 
 
 def sort_of(kind: str, detail: str) -> tuple[str, int]:
