@@ -43,6 +43,12 @@ open("/dev/mqueue/by-path", "w")
     assert (ran.out, ran.err) == (b"", b"")
 
 
+def test_streams_open_by_their_names_too(bench):
+    ran = bench.sh("cat /dev/stdin; echo out > /dev/stdout; echo err | tee /dev/stderr >> /dev/fd/1", stdin=b"in\n")
+    assert (ran.out, ran.err) == (b"in\nout\nerr\n", b"err\n")
+    assert ran.execution.exit == 0
+
+
 def test_a_signal_is_told_as_a_signal(bench):
     ran = bench.sh("kill -USR1 $$")
     assert (ran.execution.exit, ran.execution.signal) == (None, signal.SIGUSR1)

@@ -91,12 +91,16 @@ class Ward:
         together = not self.order["pty"] and is_one(*streams[1:])
         inward, outward = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         errors = (os.dup(outward[0]), os.dup(outward[1])) if together else os.pipe2(os.O_CLOEXEC)
+        ends = (inward[0], outward[1], errors[1])
         try:
-            spare.order(self.order, (inward[0], outward[1], errors[1]))
+            if self.order["owner"] is not None:  # by its name, as /dev/stdout, a pipe of root's opens for root alone
+                for end in ends:
+                    os.fchown(end, *self.order["user"])
+            spare.order(self.order, ends)
         except OSError as fault:
             self.failure = (f"begin: {fault.filename or 'its first process is gone'}", fault.errno or 0)
         unread = None if self.order["pty"] else Unread.of(streams[0], inward[0])
-        for descriptor in (inward[0], outward[1], errors[1]):
+        for descriptor in ends:
             os.close(descriptor)
         if self.order["pty"]:
             for descriptor in (inward[1], outward[0], errors[0]):
