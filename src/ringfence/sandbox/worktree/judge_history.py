@@ -40,6 +40,8 @@ class HistoryJudge:
     reached: Reached = NOTHING
     lacks: Callable[[str, str], bool] = lambda _path, _oid: False
     """Whether the submodule at a path lacks a commit."""
+    loses: Callable[[bytes], bool] = lambda _content: False
+    """Whether a content points to a large file that stays in the layer."""
     _judged: dict[str, RefItem] = field(default_factory=dict)
 
     def judge(self, store: Quarantine, move: Move, known: list[str]) -> RefItem:
@@ -126,6 +128,9 @@ class HistoryJudge:
         if one.mode == _SUBMODULE and not one.deleted and worst[0] is Tier.ALLOW and self.lacks(one.path, one.blob):
             why = "it names a commit that the submodule lacks: made or fetched in the box, where it would be lost"
             worst = (Tier.ASK, "gate/submodule", why)
+        if not one.deleted and worst[0] is Tier.ALLOW and self.loses(content):
+            why = "it points to a large file that was stored in the box, where it would be lost: commit it outside"
+            worst = (Tier.ASK, "gate/large-file", why)
         if self.decider is None:
             return Tier.DENY, "gate/history", "nobody is there to decide"
         for piece in [""] if one.deleted else _pieces(content):

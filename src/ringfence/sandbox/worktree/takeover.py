@@ -20,6 +20,7 @@ from ringfence.sandbox.worktree.git_side import beside_layer, git_changes
 from ringfence.sandbox.worktree.gitrun import Git
 from ringfence.sandbox.worktree.history_report import BundleRequest, HistoryReport, bundle_request
 from ringfence.sandbox.worktree.judge_history import HistoryJudge
+from ringfence.sandbox.worktree.large_files import stays_in_layer
 from ringfence.sandbox.worktree.opening import opened_side, opened_taking
 from ringfence.sandbox.worktree.plan import Packed
 from ringfence.sandbox.worktree.reached import NOTHING, look
@@ -174,7 +175,8 @@ class Takeover:
         folder = os.path.dirname(layer.upper)
         carrying.mend(folder, self.root)
         index = b"" if decider is None else read_small(self.repository.index, MAX_INDEX)
-        reached = NOTHING if decider is None else look(self.root, self.repository, index)
+        repository = self.repository
+        reached = NOTHING if decider is None else look(self.root, repository, index)
         judge = HistoryJudge(
             root=self.root,
             decider=decider,
@@ -182,8 +184,9 @@ class Takeover:
             approved=approved,
             reached=reached,
             lacks=self._submodule_lacks,
+            loses=lambda content: stays_in_layer(layer, repository, content),
         )
-        return opened_taking(layer, self.repository, self.record(folder), judge)
+        return opened_taking(layer, repository, self.record(folder), judge)
 
     def _submodule_lacks(self, path: str, oid: str) -> bool:
         """Whether a submodule that is checked out in the real tree has no such commit."""
