@@ -34,6 +34,27 @@ KEPT = {
 SECTION = re.compile(r'^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?$')
 ENTRY = re.compile(r"^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$")
 IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s]*@")
+FILTER_KEYS = ("clean", "smudge", "process", "required")
+KNOWN_FILTERS = re.compile(
+    r'(?:cat|(?:\\")?(?:/[\w./-]*/)?(?:nbstripout|python[\d.]*(?:\\")? -m nbstripout))(?:\\")?|true', re.ASCII
+)
+"""Filters whose words say nothing but what they do. Others are programs with secrets, or words that may hold one."""
+CLOSED = (
+    "\"echo >&2 'ringfence: a filter of this repository does not run in a box: its files are for a person to add, outside'; "
+    'exit 1"'
+)
+"""In place of any other filter: without one, git would take files into history as they lie, in plain text where it encrypts."""
+STORED = (
+    "\"echo >&2 'ringfence: a filter of this repository does not run in a box: a file is shown as it is stored'; cat\""
+)
+LARGE_FILES = (
+    '[filter "lfs"]\n'
+    '\tclean = "command -v git-lfs > /dev/null && exec git-lfs clean -- %f; '
+    "echo >&2 'ringfence: git-lfs is not in the box: a file is taken as it lies'; cat\"\n"
+    '\tsmudge = "command -v git-lfs > /dev/null && exec git-lfs smudge -- %f; '
+    "echo >&2 'ringfence: git-lfs is not in the box: a file is shown as it is stored'; cat\"\n"
+)
+"""Usually in the person's own configuration, which no box has. As a process, a program that is not there would cost the file."""
 FIXED = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
 """A background collection in a box would rewrite object files that the real repository keeps."""
 
@@ -45,7 +66,9 @@ def sanitise(text: str) -> str:
     What is not surely understood (continued lines, odd sections) is left out, never passed on.
     """
     out: list[str] = []
-    section, skipping = "", False
+    section = name = ""
+    skipping = False
+    filters: dict[str, dict[str, str]] = {}
     for line in text.replace("\r\n", "\n").split("\n"):
         if skipping:
             skipping = line.endswith("\\")
@@ -58,13 +81,26 @@ def sanitise(text: str) -> str:
             continue
         entry = ENTRY.match(line)
         skipping = line.endswith("\\")
+        if section == "filter" and entry is not None and entry[1].lower() in FILTER_KEYS:
+            filters.setdefault(name, {})[entry[1].lower()] = (entry[2] or "").strip()
+            continue
         if entry is None or skipping or entry[1].lower() not in KEPT.get(section, ()):
             continue
         value = without_users(entry[2]) if entry[2] is not None else None
         if value is not None and _starts_program(value):
             continue
         out.append(f"\t{entry[1]}" if value is None else f"\t{entry[1]} = {value}")
+    for name, programs in filters.items():
+        if name != LARGE_FILES.partition("\n")[0]:
+            out += [name, *(f"\t{key} = {text}" for key, text in _filter(programs).items())]
     return "\n".join(line for line in out if line) + "\n" + FIXED
+
+
+def _filter(programs: dict[str, str]) -> dict[str, str]:
+    """A filter as a box has it: one that works as outside, or one that takes no file into history."""
+    if "process" not in programs and all(KNOWN_FILTERS.fullmatch(text) for text in programs.values()):
+        return programs
+    return {"required": "true", "clean": CLOSED, "smudge": STORED}
 
 
 def without_users(text: str) -> str:

@@ -13,6 +13,7 @@ from ringfence.model.errors import BoxError
 from ringfence.model.ids import Bytes, CallId, Millis, MissionId
 from ringfence.sandbox.environment import plan_environment
 from ringfence.sandbox.facts import HostFacts, box_home, box_user
+from ringfence.sandbox.gitconfig import LARGE_FILES
 
 MIB = 1024 * 1024
 CEILING = Limits(
@@ -91,7 +92,7 @@ QUIET_DECOYS = (
 """Files that ordinary programs open too, so opening one is recorded and no more; they change nothing for those programs."""
 GIT_SETTINGS = (
     "[safe]\n\tdirectory = *\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
-    "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
+    "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n" + LARGE_FILES
 )
 """No collection may rewrite what the real repository keeps. Through an overlay, device, inode and owner of a file look
 other than the index has them; comparing them would have git read every file again."""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,23 @@ def test_a_renamed_folder_arrives_as_one_that_moved(fenced):
     assert os.listdir(f"{root}/lib") == ["b.py"]
     assert {i.rule for i in report.refused} <= {"gate/hidden"}
     assert "moving" not in " ".join(os.listdir(root))
+
+
+def test_a_file_that_a_filter_would_encrypt_is_never_taken_into_history_as_it_lies(bench):
+    root = Path(bench.layer.lower)
+    git(root, "init", "-q", "-b", "main")
+    git(root, "config", "filter.sealed.clean", "tr a-z A-Z")
+    git(root, "config", "filter.sealed.smudge", "tr A-Z a-z")
+    (root / ".gitattributes").write_text("*.key filter=sealed\n")
+    (root / "a.key").write_text("plain\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "first")
+    config = (".git/config", sanitise(open_text(f"{root}/.git/config")).encode())
+    layer = replace(bench.layer, masked=(), replaced=(config,))
+    script = f"echo more >> a.key; git add a.key; echo x > a.txt; git add a.txt; git {IDENTITY} commit -qm box; git show HEAD:a.key"
+    ran = bench.sh(script, layer=layer)
+    assert ran.out == b"PLAIN\n"
+    assert b"does not run in a box" in ran.err
 
 
 def test_a_commit_made_in_a_box_arrives(fenced):

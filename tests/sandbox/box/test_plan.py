@@ -11,7 +11,7 @@ from ringfence.model.errors import BoxError
 from ringfence.model.ids import Bytes, CallId, Millis
 from ringfence.sandbox.environment import looks_secret, plan_environment
 from ringfence.sandbox.facts import BOX_UID, HostFacts, Toolchain
-from ringfence.sandbox.gitconfig import sanitise
+from ringfence.sandbox.gitconfig import CLOSED, sanitise
 from ringfence.sandbox.orders import compile_order, middle_path
 from ringfence.sandbox.plan import DECOYS, effective, plan_box
 
@@ -219,11 +219,35 @@ CONFIG = """[core]
 
 def test_git_configuration_is_seen_without_credentials_and_programs():
     text = sanitise(CONFIG)
-    for word in ("secret", "evil", "ghp_", "helper", "include", "extraheader", "hooksPath", "alias", "filter", "bare"):
+    for word in ("secret", "evil", "ghp_", "helper", "include", "extraheader", "hooksPath", "alias", "bare"):
         assert word not in text, word
     for line in ("url = https://github.com/a/b.git", "url = git@github.com:a/b.git", "pushurl = ssh://git@github.com/a/b.git",
                  "name = Dev", "remote = origin", "repositoryformatversion = 0", "auto = 0"):  # fmt: skip
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("clean", "known"),
+    [
+        ("nbstripout", True),
+        (r"\"/home/dev/.venv/bin/python3\" -m nbstripout", True),
+        (r"\"git-crypt\" clean", False),
+        ("openssl enc -aes-256-cbc -k hunter2", False),
+        ("python3 -c evil", False),
+        (r"\"nbstripout\" \"; evil", False),
+    ],
+)
+def test_a_filter_works_in_a_box_as_outside_or_takes_nothing_into_history(clean, known):
+    text = sanitise(f'[filter "x"]\n\tclean = {clean}\n\tsmudge = cat\n')
+    assert (f"\tclean = {clean}\n" in text) is known
+    assert (CLOSED in text) is not known
+    assert "\tprocess" not in sanitise('[filter "x"]\n\tprocess = cat\n')
+
+
+def test_the_filter_of_large_files_is_the_fences_own():
+    (own,) = (m for m in plan().mounts if m.target.endswith("/.gitconfig"))
+    assert b"exec git-lfs clean -- %f" in own.content
+    assert "lfs" not in sanitise('[filter "lfs"]\n\tprocess = git-lfs filter-process\n\trequired = true\n').lower()
 
 
 @given(st.text(max_size=400))

@@ -147,13 +147,16 @@ def test_no_password_that_git_keeps_beside_its_configuration_is_seen(elsewhere):
     address = "https://me:planted@git.example.org/p.git"
     (common / "modules/deep/lib").mkdir(parents=True)
     (common / "modules/deep/lib/HEAD").write_text("ref: refs/heads/main\n")
+    for key in ("git-crypt/keys/default", "annex/creds/remote"):
+        (common / key).parent.mkdir(parents=True)
+        (common / key).write_text("planted")
     places = ["logs/HEAD", "modules/deep/lib/config", "credentials", "config.bak"]
     for place in places:
         with (common / place).open("a") as file:
             file.write(f'[remote "o"]\n\turl = {address}\n')
     (beside,) = bench.layer.beside
     shown = dict(beside.replaced)
-    assert {"credentials", "config.bak"} <= set(beside.masked)
+    assert {"credentials", "config.bak", "git-crypt", "annex/creds"} <= set(beside.masked)
     assert all(b"planted" not in shown[place] for place in places[:2])
     assert all(b"https://git.example.org/p.git" in shown[place] for place in places[:2])
 

@@ -24,6 +24,8 @@ MANY_LOGS = 500
 """Logs of other repositories' branches that are looked at before each command; where there are more, none of them is shown."""
 PRIVATE = re.compile("config|credential|token|secret|passw|netrc", re.IGNORECASE)
 """Names of files beside git's own that people and tools keep there: backups of the configuration, saved log-ins."""
+KEYS = ("git-crypt", "annex/creds")
+"""Folders beside git's own in which programs keep keys: of files that history holds encrypted, of stores of large files."""
 
 MANY_KNOWN = 4096
 ABSENT = (FileNotFoundError, NotADirectoryError)
@@ -56,6 +58,7 @@ def _hide(root: str, git: str, masked: list[str], replaced: list[tuple[str, byte
         for name in CONFIGURATIONS:
             _configuration(root, _below(relative, name), masked, replaced)
         masked += [_below(relative, name) for name in _private(f"{root}/{relative}")]
+        masked += [path for name in KEYS if os.path.lexists(f"{root}/{(path := _below(relative, name))}")]
         for name in NOTED:
             _noted(root, relative, name, masked, replaced)
         for inner in ("modules", "worktrees"):
