@@ -1,5 +1,6 @@
 """How a box comes into its control groups, and when the next one is begun."""
 
+import os
 import time
 from pathlib import Path
 
@@ -49,3 +50,16 @@ def test_the_next_box_is_begun_while_a_long_command_runs_and_after_a_short_one(b
     running.box.kill("enough")
     running.finish()
     wait_for(lambda: len(children(bench.launcher.pid)) == 4)
+
+
+def test_groups_that_cannot_all_be_made_leave_none(tmp_path):
+    (tmp_path / "pids").mkdir()
+    with pytest.raises(FileNotFoundError):
+        Groups("cgroup v1", {"memory": f"{tmp_path}/memory", "pids": f"{tmp_path}/pids/absent/one"})
+    assert os.listdir(tmp_path) == ["pids"]
+
+
+def test_processor_time_is_counted_where_no_group_counts_it(tmp_path):
+    groups = Groups("cgroup v1", {name: f"{tmp_path}/{name}" for name in ("memory", "pids")})
+    groups.limits = {"memory": 1 << 40, "cpu": 0}
+    assert groups.reached(os.getpid()) == "cpu, 0 ms"

@@ -1,5 +1,7 @@
 """Process 1 of each box is forked by a process that does nothing else: it is the launcher's child, and little is its own."""
 
+import contextlib
+import errno
 import os
 import signal
 import socket
@@ -73,3 +75,30 @@ def test_one_that_does_not_answer_is_ended_so_that_no_late_answer_is_taken_for_a
     assert zygote.process.pid != hanging
     assert zygote.process.alive()
     zygote.close()
+
+
+def test_one_that_could_not_be_begun_anew_is_begun_by_the_next_order(monkeypatch):
+    zygote = Zygote()
+    ended = zygote.process.pid
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    order = {"mapped": None, "groups": [], "closed": True, "folders": None}
+
+    def refused(*_arguments):
+        raise BlockingIOError(errno.EAGAIN, "no more processes")
+
+    os.kill(ended, signal.SIGKILL)
+    os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
+    with here, there:
+        with monkeypatch.context() as patched:
+            patched.setattr("ringfence.sandbox.inner.kernel.clone", refused)
+            for _attempt in range(2):
+                with pytest.raises(BlockingIOError):
+                    zygote.fork(there, here.fileno(), **order)
+        zygote.process.close()  # what is ended twice is no other process that has its number now
+        with contextlib.suppress(OSError):  # an ordinary user may begin none of this kind: it answers all the same
+            pid = zygote.fork(there, here.fileno(), **order)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    assert zygote.process.alive()
+    zygote.close()
+    assert not zygote.process.alive()

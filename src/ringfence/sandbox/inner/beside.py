@@ -23,7 +23,11 @@ class Beside:
         """``serve`` is all that it does; when that returns or raises, it is over. ``namespaces``: those made for it, by flags."""
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.pid = kernel.clone(namespaces | kernel.SIGCHLD, 0, 0, 0, 0)
+            try:
+                self.pid = kernel.clone(namespaces | kernel.SIGCHLD, 0, 0, 0, 0)
+            except OSError:
+                self.socket.close()
+                raise
             if self.pid == 0:
                 try:
                     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -35,11 +39,13 @@ class Beside:
 
     def alive(self) -> bool:
         """Whether it runs."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return self.pid > 0 and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def close(self) -> None:
-        """End it; returns when it is gone."""
+        """End it; returns when it is gone. Once: its id may be another process's after that."""
         self.socket.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        pid, self.pid = self.pid, 0
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

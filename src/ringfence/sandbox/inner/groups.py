@@ -52,9 +52,9 @@ class Hierarchies:
         return Groups(self.kind, {name: f"{folder}/{self.count}" for name, folder in self.folders.items()})
 
     def close(self) -> None:
-        """Remove our folders; they are empty when every box has ended."""
+        """Remove our folders, with what a box that could not be begun left in them; every box has ended."""
         for folder in set(self.folders.values()):
-            _remove(folder)
+            _remove_all(folder)
 
 
 class Groups:
@@ -71,8 +71,12 @@ class Groups:
         self.forks, self.spent = Forks(), Spent()
         self.shared_before = shared_on_host() if kind == POLLING else 0
         self.buffers_before = 0 if kind == "cgroup v2" else buffers.on_host()
-        for folder in self._joined():
-            os.mkdir(folder)
+        try:
+            for folder in self._joined():
+                os.mkdir(folder)
+        except OSError:
+            self.remove()
+            raise
 
     def limit(self, limits: dict[str, int]) -> None:
         """Set the limits; nothing of the box may run before. Raises OSError."""
@@ -160,7 +164,7 @@ class Groups:
         )
 
     def _cpu(self, pid: int) -> int:
-        if self.kind == "cgroup v1":
+        if "cpuacct" in self.folders:
             return _number(f"{self.folders['cpuacct']}/cpuacct.usage") // 1_000_000
         if self.kind == "cgroup v2":
             return self._counter("memory", "cpu.stat", "usage_usec") // 1000
