@@ -175,3 +175,20 @@ def test_a_kernel_that_takes_no_folder_that_tells_makes_the_same_view_without_an
     assert mounted == [(4, True, False) if refused else (5, True, True)]
     assert attached == [(99, b"/place")]
     assert view.unseen == (["/project: Invalid argument"] if refused else [])
+
+
+def test_who_asked_is_not_left_waiting_where_the_answer_cannot_be_given(served, monkeypatch):
+    def refused(*_arguments):
+        raise OSError(errno.ENOMEM, "no memory")
+
+    def gone(*_arguments):
+        raise FileNotFoundError(errno.ENOENT, "who asked has died")
+
+    monkeypatch.setattr(hidden.os, "write", gone)
+    served._write(b"answer")
+    assert served.device >= 0
+    assert not served.failed
+    monkeypatch.setattr(hidden.os, "write", refused)
+    served._write(b"answer")
+    assert served.device < 0, "the kernel refuses only what nobody holds the device of any more"
+    assert served.failed

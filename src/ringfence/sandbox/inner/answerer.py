@@ -3,6 +3,7 @@
 Not the launcher itself: it looks up paths in a box's view, and makes boxes, and must not wait then for its own answer.
 """
 
+import contextlib
 import marshal
 import os
 import socket
@@ -46,6 +47,11 @@ class Answered:
             self.ask()
         return self.answerer.end(self.number, record) if self.asked and self.by == self.answerer.pid else GONE
 
+    def give_up(self) -> None:
+        """The box does not end: whatever waits for an answer is freed, which nothing else can do."""
+        if self.alive():
+            self.answerer.again()
+
     def left(self) -> list[int]:
         """What is still to be closed, for which the kernel may take its time."""
         left, self.held = self.held, []
@@ -63,10 +69,14 @@ class Answerer:
         self.process = Beside(_serve)
         self.process.socket.settimeout(ANSWER_SECONDS)
 
-    def _again(self) -> None:
-        """For the boxes from now on; those of the one that is gone say that they went unseen."""
+    def again(self) -> None:
+        """For the boxes from now on; those of the one that is gone say that they went unseen.
+
+        Where none can be begun, their roots are answered for by nobody, and the next one tries again.
+        """
         self.close()
-        self._start()
+        with contextlib.suppress(OSError):
+            self._start()
 
     @property
     def pid(self) -> int:
@@ -81,7 +91,7 @@ class Answerer:
         """Answer for this root from now on; ``device`` is handed over. Without an answerer the kernel refuses every request."""
         self.count += 1
         if not self.tell(("serve", self.count, made), [device]):
-            self._again()
+            self.again()
             self.tell(("serve", self.count, made), [device])
         os.close(device)
         return Answered(self, self.count)
@@ -100,13 +110,16 @@ class Answerer:
             try:
                 data, papers, _flags, _from = socket.recv_fds(self.process.socket, 64, 1)
             except TimeoutError:
-                self._again()  # it stands still, and with it whatever asks for a root
+                self.again()  # it stands still, and with it whatever asks for a root
                 return GONE
             except OSError:
                 return GONE
             if not data or not papers:
                 return GONE
-            seen = _read(papers[0])
+            try:
+                seen = _read(papers[0])
+            except (OSError, EOFError, ValueError):
+                return GONE
             if int(data) == number:
                 break
         for kind, detail, count in seen["counts"]:
@@ -121,9 +134,11 @@ class Answerer:
 
 def _read(paper: int) -> dict:  # type: ignore[type-arg]
     data = bytearray()
-    while part := os.pread(paper, 1 << 20, len(data)):
-        data += part
-    os.close(paper)
+    try:
+        while part := os.pread(paper, 1 << 20, len(data)):
+            data += part
+    finally:
+        os.close(paper)
     return dict(marshal.loads(data))  # noqa: S302  written by our own process
 
 
@@ -154,8 +169,9 @@ class _Service:
         root = self.roots.pop(number, None)
         record = Record() if root is None else root.record
         counts = [(kind, detail, count) for (kind, detail), count in record.counts.items()]
+        served = root is not None and not root.failed
         paper = os.memfd_create("seen", os.MFD_CLOEXEC)
-        os.write(paper, marshal.dumps({"served": root is not None, "counts": counts, "dropped": record.dropped}))
+        os.write(paper, marshal.dumps({"served": served, "counts": counts, "dropped": record.dropped}))
         socket.send_fds(self.channel, [b"%d" % number], [paper])
         os.close(paper)
         if root is not None:

@@ -106,6 +106,8 @@ class Hidden:
             tried=self._tried,
         )
         self.processes = -1
+        self.failed = False
+        """Whether it was given up before its box ended."""
         self.tries: dict[bytes, int] = {}
         self.whole: set[bytes] = set()
         self.reads = 0
@@ -118,6 +120,8 @@ class Hidden:
 
     def _ready(self, _events: int) -> None:
         for _round in range(ROUNDS):
+            if self.device < 0:
+                return
             try:
                 count = os.readv(self.device, [self.buffer])
             except BlockingIOError:
@@ -125,7 +129,8 @@ class Hidden:
             except OSError as fault:
                 if fault.errno in {errno.ENOENT, errno.EINTR}:
                     continue  # who asked has died meanwhile
-                self.drop()  # the box's root is gone
+                self.failed = fault.errno not in {errno.ENODEV, errno.ECONNABORTED}  # else the box's root is gone
+                self.drop()
                 return
             answer = self.skeleton.answer(bytes(self.buffer[:count]))
             if answer is not None:
@@ -134,8 +139,11 @@ class Hidden:
     def _write(self, answer: bytes) -> None:
         try:
             os.write(self.device, answer)
-        except OSError:
+        except FileNotFoundError:
             return  # who asked has died meanwhile
+        except OSError:
+            self.failed = True
+            self.drop()  # else who asked would wait for ever, and could not even be killed
 
     def _missing(self, folder: bytes, name: bytes, pid: int) -> bool:
         path = folder.rstrip(b"/") + b"/" + name
