@@ -7,6 +7,7 @@ from ringfence.model.box import BoxPlan, Control, ControlState
 from ringfence.model.errors import BoxError
 
 HIDDEN_LOG = "hidden-path log"
+DECOY_LOG = "decoy log"
 FULL_LANDLOCK = 6
 """The ABI that confines signals and abstract sockets too."""
 ALWAYS = (
@@ -21,6 +22,17 @@ ALWAYS = (
     ("seccomp", "refused calls are seen and answered outside"),
     ("descriptors", "none inherited; streams are copied"),
 )
+
+SHORT_OF = {
+    errno.EMFILE: "too many files are open: end some commands, or raise the limit of open files (ulimit -Hn), then ringfence stop",
+    errno.ENFILE: "this host has too many files open: end some programs, then run it again",
+    errno.ENOMEM: "this host is short of memory: end some programs, then run it again",
+    errno.ENOBUFS: "this host is short of memory: end some programs, then run it again",
+    errno.ENOSPC: "a disk, or a count that the kernel bounds (watches, mounts, control groups), is full: df, ringfence doctor",
+    errno.EAGAIN: "this user may begin no more processes: end some (ulimit -u), then run it again",
+    errno.ETOOMANYREFS: "too many descriptors are on their way between programs of this user: end some, then run it again",
+}
+"""What to do where the host has too little of something for the moment, by what the kernel said."""
 
 
 def controls_of(plan: BoxPlan) -> tuple[Control, ...]:
@@ -57,6 +69,15 @@ def controls_in(plan: BoxPlan, limits: str, landlock: int, *, logged: bool, unse
     detail = f"unseen: {unseen}" if unseen else "tries on what the box's view leaves out are recorded"
     found.append(Control(name=HIDDEN_LOG, state=state, detail=detail))
     return tuple(found)
+
+
+def decoys_in(plan: BoxPlan, unwatched: str) -> tuple[Control, ...]:
+    """Whether it is seen that one is opened, where there are any."""
+    if not any(mount.kind in {"decoy", "watched"} for mount in plan.mounts):
+        return ()
+    state = ControlState.DOWNGRADED if unwatched else ControlState.ENFORCED
+    detail = f"opening one goes unseen of {unwatched}" if unwatched else "opening one is recorded"
+    return (Control(name=DECOY_LOG, state=state, detail=detail),)
 
 
 def granted_in(plan: BoxPlan, shared: str) -> tuple[Control, ...]:
@@ -99,7 +120,12 @@ def explain(plan: BoxPlan, what: str, number: int) -> BoxError:
             where=what,
             remedy="ringfence doctor names the cause and the remedy",
         )
-    return BoxError("box-start", f"the box could not be built: {what}{cause}", where=where, remedy="ringfence doctor")
+    return BoxError(
+        "box-start",
+        f"the box could not be built: {what}{cause}",
+        where=where,
+        remedy=SHORT_OF.get(number, "ringfence doctor"),
+    )
 
 
 def lost(plan: BoxPlan, what: str) -> BoxError:

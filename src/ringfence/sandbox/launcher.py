@@ -8,6 +8,7 @@ import array
 import contextlib
 import marshal
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -21,7 +22,7 @@ from typing import Any, Self
 from ringfence.model.box import BoxPlan, Control, Execution, Observation
 from ringfence.model.errors import BoxError
 from ringfence.model.ids import CallId, Micros
-from ringfence.sandbox.controls import controls_in, controls_of, explain, granted_in, lost
+from ringfence.sandbox.controls import controls_in, controls_of, decoys_in, explain, granted_in, lost
 from ringfence.sandbox.middle import prepare_middle
 from ringfence.sandbox.orders import compile_order
 from ringfence.sandbox.probe import AS_MAKER, BUBBLEWRAP
@@ -235,6 +236,7 @@ class Box:
                 *self._controls,
                 *controls_in(self.plan, end["groups"], end["landlock"], logged=end["logged"], unseen=end["unseen"]),
                 *granted_in(self.plan, end["shared"]),
+                *decoys_in(self.plan, end["unwatched"]),
             ),
             exit=end["exit"],
             signal=end["signal"],
@@ -334,7 +336,8 @@ class Launcher:
                     rights = array.array("i", [theirs.fileno(), stdin, stdout, stderr])
                     self._control.sendmsg([b"box"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
                 ours.settimeout(START_SECONDS)
-                ours.sendall(LENGTH.pack(len(order)) + order)
+                with contextlib.suppress(ConnectionError):  # it was refused meanwhile: why is there to be read
+                    ours.sendall(LENGTH.pack(len(order)) + order)
         except OSError as fault:
             ours.close()
             raise BoxError(
@@ -363,7 +366,7 @@ class Launcher:
                 self._unanswered = 0
         if self._unanswered == LOOKS:
             print("the launcher stands still; it is ended, and its boxes with it", file=sys.stderr, flush=True)
-            self._process.kill()
+            self._kill()
             return
         self._unanswered += 1
         with contextlib.suppress(OSError):  # it has ended, or reads nothing: no answer either way
@@ -386,10 +389,15 @@ class Launcher:
         try:
             self._process.wait(READY_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._kill()
             self._process.wait()
         for box in list(self._boxes):
             box.let_go()
+
+    def _kill(self) -> None:
+        """With the processes beside it, in its group: one that waits for their answer cannot be killed before they are gone."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def __enter__(self) -> Self:
         """The launcher itself."""

@@ -22,7 +22,7 @@ from ringfence.model.decision import Decision, Place, Reason
 from ringfence.model.errors import RingfenceError
 from ringfence.model.ids import CallId, Micros, Millis, MissionId, RuleId, Sha256
 from ringfence.model.tier import Scope, Tier
-from ringfence.sandbox.controls import HIDDEN_LOG
+from ringfence.sandbox.controls import DECOY_LOG, HIDDEN_LOG
 from ringfence.sandbox.host import gather_host_facts
 from ringfence.sandbox.inner import landlock
 from ringfence.sandbox.launcher import Box, Launcher
@@ -35,7 +35,7 @@ SEPARATE = ("user", "mnt", "pid", "net", "ipc", "uts")
 RUNTIME = Millis(20_000)
 GONE_SECONDS = 5.0
 RECORDED = {
-    "exec": "", "refused-syscall": "", "refused-write": "", "decoy": "", "floor": "egress-log", "hidden-path": HIDDEN_LOG,
+    "exec": "", "refused-syscall": "", "refused-write": "", "decoy": DECOY_LOG, "floor": "egress-log", "hidden-path": HIDDEN_LOG,
 }  # fmt: skip
 """What the record must show of what is tried, and the control without which it cannot."""
 

@@ -1,11 +1,14 @@
 """Decoys tell who opens them, and ordinary tools neither open them nor behave otherwise because of them."""
 
+import errno
 import os
 import shutil
 
 import pytest
 
-from ringfence.sandbox.inner import kernel
+from ringfence.model.box import ControlState
+from ringfence.sandbox.controls import decoys_in
+from ringfence.sandbox.inner import init, kernel
 from ringfence.sandbox.inner.init import WATCHED
 from ringfence.sandbox.inner.loop import Loop
 from ringfence.sandbox.inner.watch import Decoys
@@ -68,3 +71,25 @@ def test_a_decoy_that_is_gone_is_forgotten_without_being_told(tmp_path):
     assert [what[1] for what in decoys.watched.values()] == ["there"]
     assert told == []
     os.close(decoys.descriptor)
+
+
+@pytest.mark.parametrize(("error", "told"), [(errno.ENOSPC, True), (errno.ENOTDIR, False)])
+def test_decoys_that_cannot_be_watched_are_told_but_for_what_the_agent_blocked(tmp_path, monkeypatch, error, told):
+    def refused(*_arguments):
+        raise OSError(error, os.strerror(error))
+
+    files = [(os.fsencode(tmp_path / name), b"x", 0o600, kind) for name, kind in (("a", "decoy"), ("b", ""))]
+    monkeypatch.setattr(kernel, "inotify_add_watch", refused)
+    watches, unwatched = init._own_files(files, -1)
+    assert watches == []
+    assert unwatched == (f"1 of 1 ({os.strerror(error)})" if told else "")
+    assert (tmp_path / "a").read_bytes() == b"x"
+
+
+def test_the_control_says_whether_all_are_watched(bench):
+    plan = bench.plan("true")
+    (seen,) = decoys_in(plan, "")
+    (unseen,) = decoys_in(plan, "1 of 27 (No space left on device)")
+    assert (seen.state, unseen.state) == (ControlState.ENFORCED, ControlState.DOWNGRADED)
+    assert "1 of 27" in unseen.detail
+    assert seen in bench.run("/bin/true").execution.controls

@@ -150,3 +150,19 @@ def test_a_box_that_is_ended_while_it_is_begun_is_told_so_and_the_next_one_runs(
         launcher._control = hasty.real
         assert launcher.start(bench.plan("true"), stdin=null, stdout=null, stderr=null).wait(60).exit == 0
         os.close(null)
+
+
+def test_an_order_whose_descriptors_do_not_all_arrive_is_refused_at_once(bench, tmp_path):
+    with Launcher.spawn(str(tmp_path / "state")) as launcher:
+        bench.launcher = launcher
+        assert bench.sh("true").execution.exit == 0
+        files = len(os.listdir(f"/proc/{launcher.pid}/fd")) if os.geteuid() == 0 else 0
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(launcher._control, [b"box"], [theirs.fileno()])
+        box = Box(bench.plan("true"), ours, (), on_seen=None, on_stop=None, on_network=None)
+        with pytest.raises(BoxError, match="EMFILE"):
+            box.started()
+        assert bench.sh("echo still here").out == b"still here\n"
+        if files:
+            assert len(os.listdir(f"/proc/{launcher.pid}/fd")) <= files + 1  # of the next box, begun or not

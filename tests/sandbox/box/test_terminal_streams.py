@@ -18,6 +18,7 @@ def through(first_is_terminal: bool, data: bytes) -> bytes:
     other, nothing = os.pipe()
     sink = os.open("/dev/null", os.O_WRONLY)
     output = Output(loop, [inner, other], [slave, sink], Capped(1 << 16), lambda: setattr(loop, "running", False))
+    output.begin()
     os.write(source, data)
     os.close(source)
     os.close(nothing)
@@ -60,6 +61,7 @@ def test_a_sequence_left_open_does_not_hide_what_was_left_out():
     loop = Loop()
     inner, source = os.pipe()
     output = Output(loop, [inner], [slave], Capped(8), lambda: setattr(loop, "running", False))
+    output.begin()
     os.write(source, b"abcd\x1b]0" + b";" * 100)
     os.close(source)
     loop.after(10, lambda: setattr(loop, "running", False))
@@ -82,6 +84,7 @@ def test_the_end_comes_after_every_piece_that_was_kept_back(tmp_path):
         loop.running = False
 
     output = Output(loop, [inner], [sink], Capped(8), over)
+    output.begin()
     for piece in (b"abcdef", b"g", b"h"):
         os.write(source, piece)
         output._read(0)

@@ -38,6 +38,8 @@ RLIMITS = {
 }
 WATCHED = 0x00000001 | 0x00000020 | 0x80000000
 """IN_ACCESS and IN_OPEN, told once."""
+BLOCKED = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.ELOOP, errno.EDQUOT})
+"""What the agent can bring about in its own home: what it blocked there it lost, nothing else."""
 
 
 class Stop(Exception):
@@ -92,16 +94,18 @@ def main(
     except Stop as fault:
         _say(box, ("failed", str(fault), fault.number))
     except OSError as fault:
-        _say(box, ("failed", f"{fault.filename or 'system call'}", fault.errno or 0))
+        _say(box, ("failed", os.fsdecode(fault.filename or "system call"), fault.errno or 0))
     except BaseException as fault:  # noqa: BLE001  nothing may unwind into the launcher's code in this process
         _say(box, ("failed", f"{type(fault).__name__}: {fault}", 0))
     os._exit(1)
 
 
 def _wait_for_order(box: socket.socket) -> dict[str, Any]:
-    word, descriptors, _flags, _from = socket.recv_fds(box, 16, 5)
+    word, descriptors, flags, _from = socket.recv_fds(box, 16, 5)
     if word != b"order":
         os._exit(0)  # the launcher has ended, or does not need this one
+    if flags & socket.MSG_CTRUNC:
+        raise Stop("receive its order and streams")
     paper, *streams = descriptors
     data = bytearray()
     while part := os.pread(paper, 1 << 20, len(data)):
@@ -136,7 +140,7 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[st
     _forbid_nesting()
     _share_watches()
     _drop_capabilities()
-    watches = _own_files(order["late"], WATCHER)
+    watches, unwatched = _own_files(order["late"], WATCHER)
     os.close(WATCHER)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     abi = landlock.restrict(order["writable"])
@@ -151,7 +155,8 @@ def _run(order: dict[str, Any], box: socket.socket, root: Root, sockets: dict[st
     top, segments = os.open("/", os.O_PATH | os.O_CLOEXEC), _segments()
     listener, patient = seccomp.install(order["filter"])
     held = [listener, top, *segments, *view.held()]
-    _say(box, ("sealed", watches, abi, ", ".join(view.unseen), patient, len(segments), ", ".join(view.shared)), held)
+    said = (", ".join(view.unseen), patient, len(segments), ", ".join(view.shared), unwatched)
+    _say(box, ("sealed", watches, abi, *said), held)
     for descriptor in held:
         os.close(descriptor)
     # After the last descriptor is sent. The kernel counts those on their way for the whole user and measures them by the
@@ -241,8 +246,8 @@ def _segments() -> list[int]:
     """The list of System V memory of this namespace, for the launcher, which polls it where there is no control group."""
     try:
         return [os.open("/proc/sysvipc/shm", os.O_RDONLY | os.O_CLOEXEC)]
-    except OSError:
-        return []
+    except FileNotFoundError:
+        return []  # a kernel without it
 
 
 def _drop_bounding() -> None:
@@ -262,12 +267,13 @@ def _drop_capabilities() -> None:
     kernel.capset(version_3, bytes(24))
 
 
-def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> list[tuple[int, str, str]]:
+def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> tuple[list[tuple[int, str, str]], str]:
     """Write files into folders the box may have filled before; gives the watches on the decoys among them.
 
-    Done without any privilege: a link planted there in an earlier mission leads nowhere this user could not go anyway.
+    And why some are not watched, as far as that is not the agent's doing; empty when all are. Done without any privilege:
+    a link planted there in an earlier mission leads nowhere this user could not go anyway.
     """
-    watches = []
+    watches, lost = [], []
     for path, content, mode, kind in late:
         try:
             file = _make(path, mode)
@@ -276,9 +282,10 @@ def _own_files(late: list[tuple[bytes, bytes, int, str]], watcher: int) -> list[
                 os.close(file)
             if kind:
                 watches.append((kernel.inotify_add_watch(watcher, path, WATCHED), kind, os.fsdecode(path)))
-        except OSError:
-            continue  # the home is the agent's own: what it blocked there it lost, nothing else
-    return watches
+        except OSError as fault:
+            if kind and fault.errno not in BLOCKED:
+                lost.append(fault.strerror)
+    return watches, f"{len(lost)} of {len(lost) + len(watches)} ({lost[0]})" if lost else ""
 
 
 def _make(path: bytes, mode: int) -> int:
@@ -300,7 +307,7 @@ def _terminal(box: socket.socket, size: tuple[int, int], modes: tuple[int, ...])
     from ringfence.sandbox.inner import terminal
 
     master = terminal.take_over(size, modes)
-    _say(box, ("terminal",), [master])
+    _say(box, ("terminal",), [master] * 3)
     os.close(master)
 
 
@@ -359,5 +366,7 @@ def _say(box: socket.socket | None, message: tuple[Any, ...], descriptors: list[
         return
     try:
         socket.send_fds(box, [marshal.dumps(message)], descriptors or [])
-    except OSError:
-        os._exit(1)  # nobody listens any more: the box must not go on
+    except OSError as fault:
+        if descriptors:
+            _say(box, ("failed", "hand out what it made", fault.errno or 0))
+        os._exit(1)  # the box must not go on

@@ -34,8 +34,9 @@ class Outlet:
 
     def __init__(self, loop: Loop, descriptor: int, on_room: Callable[[], None], on_broken: Callable[[], None]) -> None:
         self.loop, self.on_room, self.on_broken = loop, on_room, on_broken
-        self.is_socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
-        self.descriptor = descriptor if self.is_socket else reopened(descriptor, os.O_WRONLY)
+        is_socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+        self.end = socket.socket(fileno=descriptor) if is_socket else None
+        self.descriptor = descriptor if is_socket else reopened(descriptor, os.O_WRONLY)
         self.pending: deque[memoryview] = deque()
         self.size = 0
         self.broken = self.closing = self.waits = False
@@ -57,7 +58,7 @@ class Outlet:
         self.pending.clear()
         self.loop.forget(self.descriptor)
         if self.closing:
-            os.close(self.descriptor)
+            self._let_go()
         else:
             self.on_broken()
 
@@ -98,16 +99,15 @@ class Outlet:
         self.on_room()
 
     def _put(self, data: memoryview) -> int:
-        if self.is_socket:
-            with socket.socket(fileno=os.dup(self.descriptor)) as end:
-                return end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        if self.end is not None:
+            return self.end.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         return os.write(self.descriptor, data)
 
     def send_with(self, descriptors: list[int], data: bytes) -> None:
         """Send descriptors along, over a socket on which nothing waits yet."""
         try:
-            with socket.socket(fileno=os.dup(self.descriptor)) as end:
-                socket.send_fds(end, [data], descriptors)
+            if self.end is not None:
+                socket.send_fds(self.end, [data], descriptors)
         except OSError:
             self.on_broken()
 
@@ -121,7 +121,13 @@ class Outlet:
     def close(self) -> None:
         """Let go, written or not."""
         self.loop.forget(self.descriptor)
-        os.close(self.descriptor)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self.end is not None:
+            self.end.close()
+        else:
+            os.close(self.descriptor)
 
 
 def reopened(descriptor: int, access: int) -> int:
@@ -231,10 +237,14 @@ class Output:
         capped = isinstance(sieve, Capped)
         self.screens = [Screen(keyboard=False) if capped and os.isatty(fd) else None for fd in outlets]
         self.outlets = [Outlet(loop, fd, self._room, partial(self._broken, which)) for which, fd in enumerate(outlets)]
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
+
+    def begin(self) -> None:
+        """Hand on from now on."""
         for outlet in self.outlets:
             outlet.heed()
-        for which, pipe in enumerate(pipes):
-            os.set_blocking(pipe, False)
+        for which in range(len(self.pipes)):
             self._listen(which)
 
     def _listen(self, which: int) -> None:
@@ -250,8 +260,10 @@ class Output:
             data = os.read(pipe, CHUNK)
         except BlockingIOError:
             return
-        except OSError:
-            data = b""  # a terminal whose other side is closed says EIO
+        except OSError as fault:
+            data = b""
+            if fault.errno != errno.EIO:  # as a terminal says whose other side is closed
+                self.fault = self.fault or os.strerror(fault.errno or errno.EIO)
         if not data:
             self._close(which)
             return

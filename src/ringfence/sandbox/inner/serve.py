@@ -1,6 +1,8 @@
 """The launcher process: takes orders for boxes on one socket, forks once per box, ends when the supervisor does."""
 
+import contextlib
 import ctypes
+import errno
 import gc
 import marshal
 import os
@@ -19,6 +21,7 @@ from ringfence.sandbox.inner.groups import POLLING, Hierarchies
 from ringfence.sandbox.inner.loop import HANGUP, READ, Loop
 from ringfence.sandbox.inner.skeleton import Entry
 from ringfence.sandbox.inner.spare import Kind, Spare
+from ringfence.sandbox.inner.streams import close_all
 from ringfence.sandbox.inner.ward import Ward
 from ringfence.sandbox.inner.watch import Decoys
 from ringfence.sandbox.inner.zygote import Zygote
@@ -61,24 +64,27 @@ class Launcher:
     def _hear(self, _events: int) -> None:
         try:
             word, descriptors, _flags, _from = socket.recv_fds(self.control, 64, 4)
-        except OSError:
+        except ConnectionError:
             word, descriptors = b"", []
+        except OSError:
+            return  # what waits is asked for again
         if not word:
             self.loop.running = False
         elif len(descriptors) == 4:
             self._start(descriptors)
+        elif word == b"box":  # we may open no more, and got some of them
+            if descriptors:
+                _refuse(descriptors[0], OSError(errno.EMFILE, "", "its descriptors"))
+            close_all(descriptors)
         else:
-            self.control.send(b"here", socket.MSG_DONTWAIT)  # asked whether we are at work
+            with contextlib.suppress(OSError):  # asked whether we are at work, by somebody who takes no answer
+                self.control.send(b"here", socket.MSG_DONTWAIT)
 
     def _start(self, descriptors: list[int]) -> None:
         channel, *streams = descriptors
+        spare = None
         try:
             order = _read_order(channel)
-        except (OSError, ValueError, EOFError):
-            for descriptor in descriptors:
-                os.close(descriptor)
-            return
-        try:
             order["filter"] = self.filter
             if self.hierarchies.kind == POLLING:
                 # Between two polls a process must not take all there is. Counts what is writable, not what is reserved,
@@ -104,8 +110,13 @@ class Launcher:
                     on_root=self._guess,
                 )
             )
+        except (ValueError, EOFError):
+            close_all(descriptors)
         except OSError as fault:
+            if spare is not None:
+                spare.drop()
             _refuse(channel, fault)
+            close_all(descriptors)
 
     def _mounted(self, _events: int) -> None:
         """Something was mounted or unmounted on the host: the box that waits has the mounts from before, and is of no use."""
@@ -155,14 +166,15 @@ class Launcher:
 
     def close(self) -> None:
         """End every box and leave nothing."""
-        for ward in list(self.wards):
+        for ward in self.wards:
             ward.kill("the supervisor went away")
+        self.answerer.close()  # first: nothing that waits for an answer could end
+        for ward in self.wards:
             ward.abandon()
         if self.spare is not None:
             self.spare.drop()
         self.hierarchies.close()
         self.zygote.close()
-        self.answerer.close()
         self.closer.close()
 
     def _map(self, order: dict[str, Any]) -> int:
@@ -175,12 +187,15 @@ class Launcher:
 
 
 def _read_order(channel: int) -> dict[str, Any]:
-    with socket.socket(fileno=os.dup(channel)) as end:
+    end = socket.socket(fileno=channel)
+    try:
         end.settimeout(ORDER_SECONDS)
         length = struct.unpack("=I", _exactly(end, 4))[0]
         if length > LARGEST_ORDER:
             raise ValueError("order too long")
         order = marshal.loads(_exactly(end, length))  # noqa: S302  from our own supervisor over its private pair
+    finally:
+        end.detach()
     if not isinstance(order, dict):
         raise ValueError("not an order")  # noqa: TRY004  the caller treats all malformed orders alike
     return order
@@ -197,11 +212,9 @@ def _exactly(end: socket.socket, count: int) -> bytes:
 
 
 def _refuse(channel: int, fault: OSError) -> None:
-    data = marshal.dumps(("failed", f"start: {fault.filename or ''}", fault.errno or 0))
-    try:
+    data = marshal.dumps(("failed", f"start: {fault.filename or fault.strerror}", fault.errno or 0))
+    with contextlib.suppress(OSError):  # nobody waits for it any more
         os.write(channel, struct.pack("=I", len(data)) + data)
-    finally:
-        os.close(channel)
 
 
 def _hide_arguments() -> None:

@@ -4,7 +4,6 @@ Making namespaces and joining control groups cost more than all the rest, and ne
 comes next is guessed: the same as the last.
 """
 
-import contextlib
 import marshal
 import os
 import select
@@ -44,6 +43,7 @@ class Spare:
         self.kind = kind
         self.answered: Answered | None = None
         self.said = b""
+        self.pid = self.pidfd = -1
         self.box, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.groups = hierarchies.make()
@@ -56,17 +56,19 @@ class Spare:
                     closed=kind.closed,
                     folders=folders,
                 )
+                self.pidfd = os.pidfd_open(self.pid)
             except OSError:
-                self.box.close()
-                self.groups.remove()
+                self._end()
                 raise
-        self.pidfd = os.pidfd_open(self.pid)
 
     def sound(self) -> bool:
         """Whether it is still there, and whoever answers for its root."""
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
-        return not poll.poll(0) and (self.answered is None or self.answered.alive())
+        try:
+            return not poll.poll(0) and (self.answered is None or self.answered.alive())
+        except OSError:
+            return False  # nobody can tell
 
     def hear(self, answerer: Answerer) -> None:
         """Before its order comes it says one thing: what its root holds, with the end at which that is asked for.
@@ -74,10 +76,12 @@ class Spare:
         Or why it could not be begun, which is kept for whoever takes it.
         """
         try:
-            data, descriptors, _flags, _from = socket.recv_fds(self.box, LONGEST, 1)
+            data, descriptors, flags, _from = socket.recv_fds(self.box, LONGEST, 1)
         except OSError:
             return
-        if not descriptors:
+        if flags & socket.MSG_CTRUNC:
+            os.kill(self.pid, signal.SIGKILL)  # we may open no more: nobody can answer for its root
+        elif not descriptors:
             self.said = data
         else:
             self.answered = answerer.begin(descriptors[0], marshal.loads(data)[1])  # noqa: S302  written by our own init
@@ -97,9 +101,14 @@ class Spare:
         """End it unused."""
         if self.answered is not None:
             self.answered.end(Record())
-        with contextlib.suppress(ProcessLookupError):  # ended by itself: it is still ours to wait for
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        os.close(self.pidfd)
+        self._end()
+
+    def _end(self) -> None:
+        """However far it was begun. Its id stays its own until it is waited for, also when it has ended by itself."""
+        if self.pid > 0:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
         self.box.close()
         self.groups.remove()

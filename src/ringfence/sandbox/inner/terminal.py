@@ -65,13 +65,15 @@ class Uncapped:
 class Terminal:
     """The master side of one box's terminal, between the caller's terminal and the box."""
 
-    def __init__(self, loop: Loop, master: int, streams: list[int], on_end: Callable[[], None]) -> None:
-        os.set_blocking(master, False)
-        self.master = master
-        self.input = Input(loop, streams[0], os.dup(master))
+    def __init__(self, loop: Loop, masters: list[int], streams: list[int], on_end: Callable[[], None]) -> None:
+        """``masters``: the same three times, for what is set, typed and shown."""
+        self.master, typed, shown = masters
+        os.set_blocking(self.master, False)
+        self.input = Input(loop, streams[0], typed)
         os.close(streams[2])
         self.screen = Screen()
-        self.output = Output(loop, [os.dup(master)], [streams[1]], Uncapped(self.screen, self._type), on_end)
+        self.output = Output(loop, [shown], [streams[1]], Uncapped(self.screen, self._type), on_end)
+        self.output.begin()
 
     def _type(self, answer: bytes) -> None:
         with contextlib.suppress(OSError):  # full or gone: then nobody waits for it

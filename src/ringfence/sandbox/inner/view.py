@@ -335,7 +335,7 @@ class View:
         kernel.attach(tree, place)
 
     def _proc(self, place: bytes) -> None:
-        """Its own /proc. What of it is nobody's in the box tells of tries; where that cannot be, the keys are empty."""
+        """Its own /proc. What of it is nobody's in the box tells of tries; where nothing can, the keys are empty."""
         covers = dict.fromkeys(tells.KEYS, b"/dev/null")
         if self.served:
             covers = {name: BASE + tells.closed_place(name) for name in tells.CLOSED}
@@ -349,8 +349,11 @@ class View:
                 kernel.attach(tree, place + name)
             except OSError as fault:
                 os.close(tree)
-                if fault.errno != errno.ENOENT and name in tells.KEYS:
+                if fault.errno == errno.ENOENT:
+                    continue  # a kernel without it
+                if name in tells.KEYS:
                     raise
+                self.unseen.append(f"/proc{os.fsdecode(name)}: {fault.strerror}")
 
     def _tmpfs(self, place: bytes, step: tuple) -> None:  # type: ignore[type-arg]
         options = b"mode=%o,size=%d,uid=%d,gid=%d" % (step[2], step[3], *self.user)

@@ -1,5 +1,7 @@
 """One box as the launcher sees it: fork, streams, limits, what is seen, and the end."""
 
+import contextlib
+import errno
 import marshal
 import os
 import signal
@@ -18,11 +20,14 @@ from ringfence.sandbox.inner.refusals import Refusals
 from ringfence.sandbox.inner.skeleton import Entry, between
 from ringfence.sandbox.inner.spare import Spare
 from ringfence.sandbox.inner.standstill import Standstill
+from ringfence.sandbox.inner.streams import close_all, pipes
 from ringfence.sandbox.inner.terminal import Terminal
 from ringfence.sandbox.inner.unread import Unread
 from ringfence.sandbox.inner.watch import Calls, Decoys, Record
 
 BUILD_SECONDS = 20.0
+END_SECONDS = 10.0
+"""A box that was killed and is still there then may wait for an answer about its root."""
 FLUSH_SECONDS = 30.0
 """So long at least may a reader take for what lies ready when the command has ended."""
 POLL_SECONDS = 0.025
@@ -54,9 +59,15 @@ class Ward:
         refill: Callable[[], None],
         on_root: Callable[[list[Entry]], None],
     ) -> None:
+        """Raises OSError where nothing can be begun, and has taken nothing over then: what fails later ends the box in order."""
         self.loop, self.order, self.gone = loop, order, gone
         self.channel = channel
-        self.teller = Outlet(loop, os.dup(channel), lambda: None, lambda: self.kill("the supervisor went away"))
+        loop.watch(spare.pidfd, READ, lambda _events: self._died())
+        try:
+            self.teller = Outlet(loop, os.dup(channel), lambda: None, lambda: self.kill("the supervisor went away"))
+        except OSError:
+            loop.forget(spare.pidfd)
+            raise
         self.inbox = bytearray()
         self.record = Record()
         self.calls: Calls | None = None
@@ -64,7 +75,7 @@ class Ward:
         self.refill, self.on_root = refill, on_root
         self.refusals: Refusals | None = None
         self.hidden = spare.answered
-        self.unseen = self.shared = ""
+        self.unseen = self.shared = self.unwatched = ""
         self.logged = False
         self.output: Output | None = None
         self.terminal: Terminal | None = None
@@ -83,72 +94,92 @@ class Ward:
         )
         self.looks = 0
         self.disk = DiskWatch(order["watched"], order["limits"]["disk"])
-        self._begin(spare, streams)
-
-    def _begin(self, spare: Spare, streams: list[int]) -> None:
         self.box, self.pid, self.pidfd, self.streams = spare.box, spare.pid, spare.pidfd, streams
-        # Both in one pipe where the caller has both in one place: else nobody could tell which of two lines came first.
-        together = not self.order["pty"] and is_one(*streams[1:])
-        inward, outward = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
-        errors = (os.dup(outward[0]), os.dup(outward[1])) if together else os.pipe2(os.O_CLOEXEC)
-        ends = (inward[0], outward[1], errors[1])
         try:
-            if self.order["owner"] is not None:  # by its name, as /dev/stdout, a pipe of root's opens for root alone
-                for end in ends:
-                    os.fchown(end, *self.order["user"])
-            spare.order(self.order, ends)
+            self._begin(spare)
         except OSError as fault:
-            self.failure = (f"begin: {fault.filename or 'its first process is gone'}", fault.errno or 0)
-        unread = None if self.order["pty"] else Unread.of(streams[0], inward[0])
-        for descriptor in ends:
-            os.close(descriptor)
-        if self.order["pty"]:
-            for descriptor in (inward[1], outward[0], errors[0]):
-                os.close(descriptor)  # the terminal comes from inside the box
-        else:
-            self.input = Input(self.loop, streams[0], inward[1], unread)
-            if not self.order["behind"]:
-                self.input.begin()
-            capped = Capped(self.order["limits"]["output"])
-            pipes, outlets = [outward[0], errors[0]], streams[1:]
-            if together:
-                os.close(pipes.pop())
-                os.close(outlets.pop())
-            self.output = Output(self.loop, pipes, outlets, capped, self._finish)
-        self.loop.watch(self.box.fileno(), READ, self._hear)
-        if spare.said:
-            self._take(marshal.loads(spare.said), [])  # noqa: S302  as in _hear
-        self.loop.watch(self.pidfd, READ, lambda _events: self._died())
+            why = "its first process is gone" if isinstance(fault, ConnectionError) else "its streams"
+            self._fail(f"begin: {fault.filename or why}", fault.errno or 0)
+
+    def _begin(self, spare: Spare) -> None:
+        self._after("late", BUILD_SECONDS, self._late)
         os.set_blocking(self.channel, False)
         self.loop.watch(self.channel, READ, self._obey)
-        self._after("late", BUILD_SECONDS, self._late)
-        if self.failure is not None:
-            self._end_it()
-        else:
+        self.loop.watch(self.box.fileno(), READ, self._hear)
+        if spare.said:
+            self._take(marshal.loads(spare.said), [])  # noqa: S302  as in _receive
+        if self.failure is None:
+            self._connect(spare)
             self._go_on()
+        else:
+            self._end_it()
+
+    def _connect(self, spare: Spare) -> None:
+        """Hand over the order, with streams that lead to the caller's."""
+        pty, streams = self.order["pty"], self.streams
+        # Both in one pipe where the caller has both in one place: else nobody could tell which of two lines came first.
+        together = not pty and is_one(*streams[1:])
+        inward, *outward = pipes(2 if together else 3)
+        inside = [inward[0], *(end for _, end in outward)]
+        outside = [inward[1], *(end for end, _ in outward)]
+        try:
+            if self.order["owner"] is not None:  # by its name, as /dev/stdout, a pipe of root's opens for root alone
+                for end in inside:
+                    os.fchown(end, *self.order["user"])
+            spare.order(self.order, (inside[0], inside[1], inside[-1]))
+            unread = None if pty else Unread.of(streams[0], inside[0])
+        except OSError:
+            close_all(outside)
+            raise
+        finally:
+            close_all(inside)
+        if pty:
+            close_all(outside)  # the terminal comes from inside the box
+            return
+        self.input = Input(self.loop, streams.pop(0), outside[0], unread)
+        if together:
+            os.close(streams.pop())
+        outlets, self.streams = streams, []
+        self.output = Output(self.loop, outside[1:], outlets, Capped(self.order["limits"]["output"]), self._finish)
+        self.output.begin()
+        if not self.order["behind"]:
+            self.input.begin()
 
     def _go_on(self) -> None:
         """Let init start the command: at once, or with a network when somebody answers there."""
         if self.connected or self.order["network"] != "captured":
-            self._to_init(b"g")
+            try:
+                self.box.send(b"g")
+            except ConnectionError:
+                return  # it has ended, and said why
+            except OSError as fault:
+                self._fail("start the command", fault.errno or 0)
 
     def tell(self, *message: Any) -> None:
         """One frame to the supervisor."""
         self.teller.write(_frame(message))
 
     def _hear(self, events: int) -> None:
-        if not events & READ:
-            self.loop.forget(self.box.fileno())
-            return
         try:
-            data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, MANY_SOCKETS)
+            more = bool(events & READ) and self._receive()
         except OSError:
             return
-        if not data:
+        if not more:
             self.loop.forget(self.box.fileno())
-            return
-        message = marshal.loads(data)  # noqa: S302  written by our own init, which the box's programs cannot reach
-        self._take(message, descriptors)
+
+    def _receive(self) -> bool:
+        """Take one message of init's; whether more may come. Raises OSError where none waits."""
+        data, descriptors, flags, _from = socket.recv_fds(self.box, 65536, MANY_SOCKETS)
+        if flags & socket.MSG_CTRUNC:
+            close_all(descriptors)
+            self._fail("the launcher may open no more files", errno.EMFILE)
+        elif data:
+            try:
+                # Written by our own init, which the box's programs cannot reach.
+                self._take(marshal.loads(data), descriptors)  # noqa: S302
+            except OSError as fault:
+                self._fail(f"begin: {fault.filename or 'what its first process handed out'}", fault.errno or 0)
+        return bool(data)
 
     def _take(self, message: tuple[Any, ...], descriptors: list[int]) -> None:
         match message[0]:
@@ -161,7 +192,7 @@ class Ward:
                 self.order["bare"] = between(self.order["steps"]) if closed else []
                 self.calls = Calls(self.loop, descriptors[:2], self.record, self.order, init)
                 self.decoys.add(message[1], self._touched)
-                self.abi, self.unseen, self.shared = message[2], message[3], message[6]
+                self.abi, self.unseen, self.shared, self.unwatched = message[2], message[3], message[6], message[7]
                 for segments in descriptors[2:rest]:
                     self.groups.keep(segments)
                 if self.hidden is not None and served:
@@ -174,7 +205,7 @@ class Ward:
             case "network":
                 self._network(message[1], descriptors)
             case "terminal":
-                self._use_terminal(descriptors[0])
+                self._use_terminal(descriptors)
             case "started":
                 self.started = True
                 self.tell("started", self.pid)
@@ -211,16 +242,16 @@ class Ward:
         if self.order["network"] == "captured":
             self.teller.send_with(descriptors, _frame(("network", names)))
         elif self.logged:
-            self.refusals = Refusals(self.loop, [os.dup(descriptor) for descriptor in descriptors], self._refused)
-        for descriptor in descriptors:
-            os.close(descriptor)
+            self.refusals, descriptors = Refusals(self.loop, descriptors, self._refused), []
+        close_all(descriptors)
 
     def _refused(self, kind: str, detail: str, count: int) -> None:
         if self.record.add(kind, detail, count) and kind == "floor":
             self.tell("seen", kind, detail)
 
-    def _use_terminal(self, master: int) -> None:
-        self.terminal = Terminal(self.loop, master, self.streams, self._finish)
+    def _use_terminal(self, masters: list[int]) -> None:
+        streams, self.streams = self.streams, []
+        self.terminal = Terminal(self.loop, masters, streams, self._finish)
         if self.order["behind"]:
             self.terminal.stop()
         self.input, self.output = self.terminal.input, self.terminal.output
@@ -264,8 +295,12 @@ class Ward:
 
     def _late(self) -> None:
         if not self.started and not self.dead:
-            self.failure = self.failure or (f"not built within {BUILD_SECONDS:.0f} s", 0)
-            self._end_it()
+            self._fail(f"not built within {BUILD_SECONDS:.0f} s", 0)
+
+    def _fail(self, what: str, number: int) -> None:
+        """The box cannot be as it was ordered, and ends. The first cause stays."""
+        self.failure = self.failure or (what, number)
+        self._end_it()
 
     def kill(self, reason: str) -> None:
         """End the whole tree now. The first reason stays."""
@@ -283,6 +318,12 @@ class Ward:
             return
         if self.standstill.on:
             self.groups.thaw()
+        if "end" not in self.timers:
+            self._after("end", END_SECONDS, self._stuck)
+
+    def _stuck(self) -> None:
+        if not self.dead and self.hidden is not None:
+            self.hidden.give_up()
 
     def _obey(self, events: int) -> None:
         try:
@@ -375,21 +416,14 @@ class Ward:
             seconds = flush_seconds(self.order["limits"]["runtime"] / 1000, self.duration)
             if seconds is not None:
                 self._after("flush", seconds, self._flush_over)
-        else:
-            for descriptor in self.streams:
-                os.close(descriptor)
+        close_all(self.streams)
         self._finish()
 
     def _drain_messages(self) -> None:
         self.box.setblocking(False)
-        while True:
-            try:
-                data, descriptors, _flags, _from = socket.recv_fds(self.box, 65536, MANY_SOCKETS)
-            except OSError:
-                return
-            if not data:
-                return
-            self._take(marshal.loads(data), descriptors)  # noqa: S302  as in _hear
+        with contextlib.suppress(OSError):
+            while self._receive():
+                pass
 
     def _flush_over(self) -> None:
         if not self.finished and self.output is not None:
@@ -464,7 +498,7 @@ class Ward:
             "seen": capped.seen if capped else [0, 0], "dropped": sum(capped.dropped) if capped else 0,
             "observed": [(kind, detail, count) for (kind, detail), count in self.record.counts.items()],
             "unrecorded": self.record.dropped, "groups": self.groups.kind, "landlock": self.abi, "logged": self.logged,
-            "unseen": self.unseen, "shared": self.shared,
+            "unseen": self.unseen, "shared": self.shared, "unwatched": self.unwatched,
             "cpu": self._cpu_millis(),
         })  # fmt: skip
         self.teller.close_when_written()

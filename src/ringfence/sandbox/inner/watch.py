@@ -317,8 +317,8 @@ class Decoys:
         """Tell every touched decoy that waits in the queue."""
         try:
             data = os.read(self.descriptor, 65536)
-        except BlockingIOError:
-            return
+        except OSError:
+            return  # nothing is in it, or it stays there until the next look
         position = 0
         while position + 16 <= len(data):
             which, mask, _cookie, length = struct.unpack_from("=iIII", data, position)
