@@ -147,10 +147,11 @@ class Git:
             return Answer(ok=False, out=b"", error=stop)
         status = process.wait()
         lines = said.decode("utf-8", "backslashreplace").strip().splitlines()
-        about_object = [line for line in lines if line.startswith("error: object ")][
-            :1
-        ]  # and then only that one was found
-        cause = about_object or [line for line in lines if line.startswith(("fatal: ", "error: "))][-1:] or lines[-1:]
+        unsound = [
+            line for line in lines if line.startswith("error: object ")
+        ]  # the lines behind say no more than that
+        faults = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+        cause = unsound[:1] or faults[-1:] or lines[-1:]
         return Answer(ok=status == 0, out=bytes(out), error=cause[0][:300] if cause else f"exit {status}")
 
 

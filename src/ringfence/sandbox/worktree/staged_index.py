@@ -149,9 +149,8 @@ def _left_out(git: Git, root: str, before: dict[bytes, bytes]) -> Answer:
     """In a sparse checkout what came to the index and not to the tree was left out of it, and nobody removed it."""
     came = [path for path, tag in _tags(git).items() if tag == b"H" and before.get(path, b"S") == b"S"]
     missing = (path for path in came if not os.path.lexists(os.path.join(os.fsencode(root), path)))
-    placed = replace(
-        git, environment=(*git.environment, ("GIT_WORK_TREE", git.directory))
-    )  # nothing is looked at there
+    nowhere = ("GIT_WORK_TREE", git.directory)  # git wants one, and does not look at it
+    placed = replace(git, environment=(*git.environment, nowhere))
     return placed.run("update-index", "--skip-worktree", "-z", "--stdin", given=b"".join(p + b"\0" for p in missing))
 
 
