@@ -27,6 +27,8 @@ JAVA_PREFIX = "java-"
 ETC_SINGLE = ("ssl/openssl.cnf", "ssl/cert.pem")
 LARGEST_FILE = 4 * 1024 * 1024
 TOOLS = ("python3", "python", "node", "npm", "java", "javac", "go", "rustc", "cargo", "git", "gcc", "cc", "make", "rg", "uv", "pnpm", "yarn", "bun", "deno", "ruff", "pytest", "mvn", "gradle", "ruby", "php")  # fmt: skip
+OTHER = "programs"
+"""Of a folder with other programs than these."""
 USERS = (
     "root:x:0:0:root:/root:/bin/sh\n"
     "agent:x:{uid}:{gid}:agent:{home}:/bin/bash\n"
@@ -142,12 +144,15 @@ def _copy_file(source: str, target: str) -> None:
 
 
 def find_toolchains(path: str, home: str, trees: Iterable[str]) -> tuple[Toolchain, ...]:
-    """Toolchains on PATH that lie outside /usr, and the interpreters behind the trees' virtual environments."""
+    """Toolchains and folders on PATH that lie outside /usr, and the interpreters behind the trees' virtual environments."""
     found: dict[str, Toolchain] = {}
     for name in TOOLS:
         program = shutil.which(name, path=path)
         if program is not None and not program.startswith("/usr/"):
             _add(found, name, program, home)
+    for folder in path.split(":"):
+        if os.path.isdir(folder) and os.path.realpath(folder).split("/")[1] not in {"usr", *ROOT_NAMES}:
+            _add(found, OTHER, os.path.join(folder, OTHER), home)
     for tree in trees:
         for folder in (".venv", "venv"):
             base = _venv_home(os.path.join(tree, folder, "pyvenv.cfg"))

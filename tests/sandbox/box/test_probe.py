@@ -158,6 +158,24 @@ def test_a_toolchain_never_shows_a_home(folder, expected):
     assert toolchain_root(folder, "/home/dev") == expected
 
 
+def test_a_folder_on_the_path_is_shown_whatever_programs_it_holds(tmp_path):
+    home, folder = tmp_path / "home", tmp_path / "own" / "bin"
+    for made in (home / "bin", folder, tmp_path / "empty"):
+        made.mkdir(parents=True)
+    (folder / "nobody-knows-it").write_text("")
+    path = ":".join(
+        map(
+            str,
+            (folder, home / "bin", home, tmp_path / "none", "relative", "/usr/bin", "/bin", "/"),
+        )
+    )
+    found = find_toolchains(path, str(home), [])
+    assert [(t.root, t.bin) for t in found] == [
+        (str(home / "bin"), str(home / "bin")),
+        (str(tmp_path / "own"), str(folder)),
+    ]
+
+
 def test_a_virtual_environments_interpreter_is_found(tmp_path):
     base = tmp_path / "py" / "bin"
     base.mkdir(parents=True)
