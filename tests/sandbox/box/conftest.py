@@ -112,6 +112,33 @@ def bench(box_launcher: Launcher, tmp_path: Path) -> Iterator[Bench]:
         leftover.chmod(0o700)
 
 
+BESIDE, LOOKS = 4, 100
+"""Processes of a launcher at rest: three helpers, and the next box's. After so many looks that find the same, it is at rest."""
+
+
+@pytest.fixture
+def at_rest() -> Callable[[int], tuple[int, int]]:
+    """How many processes and, where they may be looked at, open files a launcher holds once nothing of its last box is left."""
+    import time
+
+    def held(pid: int) -> tuple[int, int]:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            processes = len(file.read().split())
+        return processes, len(os.listdir(f"/proc/{pid}/fd")) if os.access(f"/proc/{pid}/fd", os.R_OK) else 0
+
+    def rest(pid: int) -> tuple[int, int]:
+        found, same, deadline = (0, 0), 0, time.monotonic() + 120
+        while same < LOOKS:
+            assert time.monotonic() < deadline, f"it does not come to rest: {found}"
+            time.sleep(0.01)
+            now = held(pid)
+            same = same + 1 if now == found and now[0] == BESIDE else 0
+            found = now
+        return found
+
+    return rest
+
+
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], bool]], None]:
     import time

@@ -9,7 +9,6 @@ import os
 import re
 import select
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,6 @@ import faulty_launcher
 pytestmark = pytest.mark.needs_userns
 EVERY = 17
 """Of the calls; ``-m slow`` tries each of them."""
-BESIDE, LOOKS = 4, 100
-"""Processes of a launcher at rest: three helpers, and the next box's. After so many looks that find the same, it is at rest."""
 CAUSE = re.compile(r"\bE[A-Z]+$|went away|without a word|not permitted")
 ERRORS = (errno.ENOMEM, errno.EPERM, errno.EMFILE, errno.ENOSPC)
 WALLS = """
@@ -139,29 +136,6 @@ def all_of(pipe):
         text += data
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return len(file.read().split())
-
-
-def held(pid):
-    """Processes, and where they may be looked at, open files."""
-    files = len(os.listdir(f"/proc/{pid}/fd")) if os.access(f"/proc/{pid}/fd", os.R_OK) else 0
-    return children(pid), files
-
-
-def at_rest(pid):
-    """What it holds when nothing of the last box is still to be closed, and the next one is begun."""
-    found, same, deadline = (), 0, time.monotonic() + 120
-    while same < LOOKS:
-        assert time.monotonic() < deadline, f"it does not come to rest: {found}"
-        time.sleep(0.01)
-        now = held(pid)
-        same = same + 1 if now == found and now[0] == BESIDE else 0
-        found = now
-    return found
-
-
 @pytest.fixture
 def faulty(bench, tmp_path, monkeypatch):
     begin, page = faulty_launcher.program(tmp_path)
@@ -170,7 +144,7 @@ def faulty(bench, tmp_path, monkeypatch):
         yield Faulty(bench, page)
 
 
-def every(faulty, role, step):
+def every(faulty, role, step, at_rest):
     """Each ``step``-th call of a role fails, once with each error in turn; afterwards all is as before."""
     launcher = faulty.bench.launcher
     before, number, failed = at_rest(launcher.pid), 1, []
@@ -191,12 +165,12 @@ def every(faulty, role, step):
 
 
 @pytest.mark.parametrize("role", ["init", "launcher", "answerer"])
-def test_a_call_that_fails(faulty, role):
-    failed = every(faulty, role.encode(), EVERY)
+def test_a_call_that_fails(faulty, role, at_rest):
+    failed = every(faulty, role.encode(), EVERY, at_rest)
     assert len(failed) > 1 or (role == "answerer" and HIDDEN not in faulty.usual[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", faulty_launcher.ROLES)
-def test_any_call_that_fails(faulty, role):
-    assert every(faulty, role, 1) or HIDDEN not in faulty.usual[1]
+def test_any_call_that_fails(faulty, role, at_rest):
+    assert every(faulty, role, 1, at_rest) or HIDDEN not in faulty.usual[1]
