@@ -89,7 +89,7 @@ def test_a_launcher_that_is_killed_while_the_command_runs_is_not_said_to_have_ke
 
 
 def test_a_command_whose_box_is_killed_is_told_as_cut_short_with_all_that_was_seen_of_it(cli):
-    cli.task("echo begun; sleep 60\n")
+    cli.task("sleep 1; echo begun; sleep 60\n")  # so that the launcher has heard by then that it runs
     running = cli.start("run", "--", "sh", "task.sh")
     assert running.stdout.readline() == "begun\n"
     (launcher,) = children(cli.supervisor_pid())

@@ -56,7 +56,7 @@ def attempt(place, kind=socket.SOCK_STREAM, family=socket.AF_UNIX):
     try: socket.socket(family, kind).bind(place)
     except OSError: pass
 os.mkdir("sub"); os.symlink("/usr/lib", "out")
-for place in ("/usr/lib/x", "/etc/x", "/home/x", "sub/../../x", "out/x", "/dev/x", "/usr/lib/" + 98 * "y"): attempt(place)
+for place in ("/usr/lib/x", "/etc/x", "/home/x", "sub/" + 20 * "../" + "etc/y", "out/x", "/dev/x", "/usr/lib/" + 98 * "y"): attempt(place)
 for kind in (socket.SOCK_DGRAM, socket.SOCK_SEQPACKET): attempt("/usr/x", kind)
 for place in ("here", "sub/here", "/tmp/here", os.path.expanduser("~/here"), "\\0name", ""): attempt(place)
 attempt(("127.0.0.1", 0), family=socket.AF_INET); attempt(("::1", 0), family=socket.AF_INET6)
@@ -66,7 +66,7 @@ os.chdir("/usr/share"); attempt("x")
     assert ran.execution.exit == 0, ran.err
     project = bench.layer.target
     assert attempts(ran) == {"make socket /usr/x": 2} | dict.fromkeys([
-        "make socket /usr/lib/x", "make socket /etc/x", "make socket /home/x", f"make socket {os.path.dirname(project)}/x",
+        "make socket /usr/lib/x", "make socket /etc/x", "make socket /home/x", "make socket /etc/y",
         f"make socket /usr/lib/x through {project}/out/x", "make socket /dev/x", "make socket /usr/share/x",
         f"make socket /usr/lib/{98 * 'y'}",
     ], 1)  # fmt: skip

@@ -279,7 +279,7 @@ def test_memory_that_nothing_has_mapped_is_polled_too(name):
     with subprocess.Popen(["/usr/bin/python3", "-c", source], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"held\n"
-            own, shared = own_memory([process.pid])
+            own, shared, _common = own_memory([process.pid])
             assert own + max(shared, kept_memory([process.pid])) > 20 << 20
         finally:
             process.kill()

@@ -141,13 +141,13 @@ class Groups:
         """
         pids, limit = below(pid), self.limits["memory"]
         self.full = self.full or tasks(pids) >= self.limits["processes"]
-        own, shared = own_memory(pids)
+        own, shared, common = own_memory(pids)
         grown = shared_on_host() - self.shared_before
         if grown > limit // 4:
             shared = max(shared, kept_memory(pids) + _segments(self.segments))
         if shared <= limit < grown and (in_flight(pids) or mapped_memory(pids) > limit or closed(pids[1:])):
             shared = grown  # it holds files of memory whose pages no list shows; process 1, always closed, holds none
-        return own + shared - self.forks.twice(pids, own + shared, limit) + self._buffers(pid)
+        return own + shared - self.forks.twice(pids, own + shared, limit, common) + self._buffers(pid)
 
     def keep(self, segments: int) -> None:
         """Take over the box's list of System V memory."""

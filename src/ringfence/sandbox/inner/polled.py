@@ -18,13 +18,15 @@ class Forks:
         self.last = 0
         """Bytes that were in it more than once, at the last look."""
 
-    def twice(self, pids: list[int], seems: int, limit: int) -> int:
-        """Bytes of ``seems`` that are in it more than once; looked for only where it is above the limit.
+    def twice(self, pids: list[int], seems: int, limit: int, most: int) -> int:
+        """Bytes of ``seems`` that are in it more than once, ``most`` at most; looked for only where it is above the limit.
 
         Between two looks a box that has not grown by more than its limit is below it, as it was at the last one: for else it
         had been ended.
         """
         over, early = seems - limit, time.monotonic() < self.due
+        if over > most:
+            return 0  # above it whatever they have in common
         if over <= 0 or (early and over <= self.last + limit):
             return max(0, over)
         self.last = shared_by_forks(pids, seems - limit * 3 // 4, EARLY_SECONDS if early else COUNT_SECONDS)

@@ -47,16 +47,23 @@ def closed(pids: list[int]) -> bool:
     return any(not os.access(f"/proc/{pid}/fd", os.R_OK) and os.access(f"/proc/{pid}", os.F_OK) for pid in pids)
 
 
-def own_memory(pids: list[int]) -> tuple[int, int]:
-    """Bytes of memory that belong to these processes alone, also what is swapped out, with page tables; and shared ones in use."""
-    own = shared = 0
+def own_memory(pids: list[int]) -> tuple[int, int, int]:
+    """Bytes of memory that belong to these processes alone, also what is swapped out, with page tables; and shared ones in use.
+
+    Third, what of the first may be counted more than once at most, because of forks: page tables never are.
+    """
+    tables = shared = whole = largest = 0
     for pid in pids:
+        anonymous = 0
         for line in (_read(f"/proc/{pid}/status") or b"").splitlines():
-            if line.startswith((b"RssAnon:", b"VmSwap:", b"VmPTE:")):
-                own += int(line.split()[1]) * 1024
+            if line.startswith((b"RssAnon:", b"VmSwap:")):
+                anonymous += int(line.split()[1]) * 1024
+            elif line.startswith(b"VmPTE:"):
+                tables += int(line.split()[1]) * 1024
             elif line.startswith(b"RssShmem:"):
                 shared += int(line.split()[1]) * 1024
-    return own, shared
+        whole, largest = whole + anonymous, max(largest, anonymous)
+    return whole + tables, shared, whole - largest
 
 
 def shared_by_forks(pids: list[int], enough: int, seconds: float) -> int:
