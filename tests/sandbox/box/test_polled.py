@@ -81,8 +81,8 @@ def test_between_two_looks_a_box_that_was_below_its_limit_is_not_above_it(monkey
     forks = polled.Forks()
     assert forks.twice([1], 90, 100, 500) == 0
     assert forks.twice([1], 120, 100, 500) == 30
-    assert forks.twice([1], 230, 100, 500) == 130
-    assert forks.twice([1], 250, 100, 500) == 30  # it grew by more than its limit: looked at early
+    assert forks.twice([1], 142, 100, 500) == 42
+    assert forks.twice([1], 143, 100, 500) == 30  # it grew by an eighth of its limit: looked at early
     forks.due = 0.0
     assert forks.twice([1], 170, 100, 500) == 30
 

@@ -4,9 +4,9 @@ import time
 
 from ringfence.sandbox.inner.tree import shared_by_forks, times
 
-COUNT_SECONDS, EARLY_SECONDS, COUNTED_EVERY = 0.05, 0.01, 0.25
+COUNT_SECONDS, COUNTED_EVERY, GROWN = 0.05, 0.25, 8
 """So long may one look at what processes share take, of the launcher's own time, and so often is it taken: other boxes have
-their turns in between. A box that grew by more than its limit since then is looked at early, and shorter."""
+their turns in between. A box that grew since then by this part of its limit is looked at early."""
 
 
 class Forks:
@@ -21,15 +21,14 @@ class Forks:
     def twice(self, pids: list[int], seems: int, limit: int, most: int) -> int:
         """Bytes of ``seems`` that are in it more than once, ``most`` at most; looked for only where it is above the limit.
 
-        Between two looks a box that has not grown by more than its limit is below it, as it was at the last one: for else it
-        had been ended.
+        Between two looks a box that has hardly grown is below it, as it was at the last one: for else it had been ended.
         """
         over, early = seems - limit, time.monotonic() < self.due
         if over > most:
             return 0  # above it whatever they have in common
-        if over <= 0 or (early and over <= self.last + limit):
+        if over <= 0 or (early and over <= self.last + limit // GROWN):
             return max(0, over)
-        self.last = shared_by_forks(pids, seems - limit * 3 // 4, EARLY_SECONDS if early else COUNT_SECONDS)
+        self.last = shared_by_forks(pids, seems - limit * 3 // 4, COUNT_SECONDS)
         self.due = time.monotonic() + COUNTED_EVERY
         return self.last
 
